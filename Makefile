@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest
 # Processes of the default suite. A file's tests stay together: they share servers.
 JOBS ?= 2
 
-.PHONY: help demo demo-tree serve test test-quick test-long agents fix train-smoke fault fuzz coverage mutation quality check bench clean
+.PHONY: help demo demo-tree serve test test-quick test-long clients kube-lint agents fix train-smoke fault fuzz coverage mutation quality check bench clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,12 @@ test-quick: $(STAMPS)/dev ## under a minute: unit, property and repo tests of wh
 test-long: $(STAMPS)/dev ## the long tests: the wheel in a fresh environment, faults
 	$(PYTEST) -m long --timeout 900 $(ARGS)
 
+clients: $(STAMPS)/dev ## stubs for Go and Java, and one conformance script played by Go, Node and Python; skips a toolchain that is missing
+	$(PYTEST) --timeout 900 tests/clients $(ARGS)
+
+kube-lint: $(STAMPS)/dev ## the chart by real Helm (built from its Go module, once) and the schemas of Kubernetes; image, compose file, injector
+	INTERLOCK_BUILD_TOOLS=1 $(PYTEST) --timeout 1800 tests/deploy tests/unit/injector tests/wire/injector $(ARGS)
+
 agents: $(STAMPS)/dev $(AGENTS_VENV)/.ready ## stock agents of many frameworks through a mesh in enforce (FULL=1: all, and writes docs/agents.md)
 	AGENTS_VENV=$(abspath $(AGENTS_VENV)) $(BIN)/python -m tests.agents $(if $(FULL),--full,--minutes $(or $(MINUTES),6)) $(ARGS)
 
@@ -57,6 +63,7 @@ check: $(STAMPS)/dev ## lint, format, types, protos, import contracts, generated
 	PATH="$(abspath $(BIN)):$$PATH" scripts/check_breaking.sh
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/gen_protos.py --check
+	$(BIN)/python scripts/gen_chart.py --check
 	$(BIN)/python scripts/gen_docs.py --check
 	$(BIN)/python scripts/gen_requirements.py --check
 	$(BIN)/python scripts/gen_reliability.py --check

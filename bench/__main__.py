@@ -23,11 +23,14 @@ BENCHES = (
     "dpe_service",
     "everyday",
     "conversations",
+    "sensitive",
     "sidecar",
+    "overload",
     "path",
     "binding",
     "length",
     "memory",
+    "streams",
     "faults",
 )
 

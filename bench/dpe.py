@@ -166,8 +166,8 @@ async def run(rounds: int) -> tuple[dict[str, Any], dict[str, dict[str, float]]]
         recorder = Recorder(pipeline)
         await pipeline.analyse(parse_request({"response": "Warm up.", "facts": [{"content": "It warms up."}]}))
         before = stages()
-        rows += [await measure(pipeline, recorder, request, settings.dpe_threads) for request in requests]
-        whole.append(await measure(pipeline, recorder, large(requests), settings.dpe_threads))
+        rows += [await measure(pipeline, recorder, request, settings.model_threads) for request in requests]
+        whole.append(await measure(pipeline, recorder, large(requests), settings.model_threads))
         for stage, value in stages().items():
             spent[stage] = spent.get(stage, 0.0) + value - before.get(stage, 0.0)
         pipeline.close()

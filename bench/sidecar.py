@@ -27,6 +27,7 @@ import uvloop
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
+from interlock.domain.answers.report import STAGES
 from interlock.runtime import logging, telemetry
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.server import RpcServer
@@ -47,8 +48,16 @@ class FixedReport(dpe_pb2_grpc.DpeServiceServicer):
     report = dpe_pb2.Report(
         claims_total=1, grounding_pct=1.0, fidelity_score=1.0, entailment_score=0.99, composite_score=0.01,
         risk_level=common_pb2.RISK_LEVEL_LOW, gdpr_pii_detected=False, quality_tier="A", attribution_dominant=1,
-        stages=[dpe_pb2.Stage(number=str(n), name="fixed", status=dpe_pb2.STAGE_STATUS_RAN) for n in range(1, 14)],
+        claims=[dpe_pb2.Claim(claim_id="c1", claim_type=dpe_pb2.CLAIM_TYPE_FACTUAL, text="A claim.",
+                              attribution=dpe_pb2.ATTRIBUTION_CONTEXT_GROUNDED)],
+        stages=[dpe_pb2.Stage(number=n, name="fixed", status=dpe_pb2.STAGE_STATUS_RAN) for n in sorted(STAGES)],
     )  # fmt: skip
+
+    async def ReservePlace(self, _request, _context):
+        return dpe_pb2.ReservePlaceResponse(place_id="place")
+
+    async def ReleasePlace(self, _request, _context):
+        return dpe_pb2.ReleasePlaceResponse()
 
     async def Analyze(self, _request, _context):
         return dpe_pb2.AnalyzeResponse(report=self.report)

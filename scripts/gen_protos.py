@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PROTOS = ROOT / "protos"
 TARGET = ROOT / "services" / "interlock" / "api"
+DESCRIPTORS = "descriptors.binpb"
 
 
 def generate(out: Path) -> Path:
@@ -25,12 +26,15 @@ def generate(out: Path) -> Path:
     bin_dir = Path(sys.executable).parent
     command = [
         sys.executable, "-m", "grpc_tools.protoc", f"-I{PROTOS}",
+        # For clients without a generator, and for grpcurl: every message and service, with its comments.
+        f"--descriptor_set_out={out / DESCRIPTORS}", "--include_imports", "--include_source_info",
         f"--python_out={out}", f"--grpc_python_out={out}", f"--mypy_out=quiet:{out}", f"--mypy_grpc_out=quiet:{out}",
         *(f"--plugin={p}={bin_dir / p}" for p in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")),
         *sources,
     ]  # fmt: skip
     subprocess.run(command, check=True, cwd=PROTOS)
     package = out / "interlock" / "api"
+    (out / DESCRIPTORS).rename(package / DESCRIPTORS)
     for folder in [package, *(p for p in package.rglob("*") if p.is_dir())]:
         (folder / "__init__.py").write_text('"""Generated from protos/ by scripts/gen_protos.py; never edited."""\n')
     return package
@@ -38,7 +42,9 @@ def generate(out: Path) -> Path:
 
 def differences(left: Path, right: Path) -> list[str]:
     """Return the relative paths that are not byte for byte the same in both folders."""
-    names = {str(p.relative_to(d)) for d in (left, right) for p in d.rglob("*.py*") if "__pycache__" not in p.parts}
+    kinds = ("*.py*", "*.binpb")
+    found = ((d, p) for d in (left, right) for kind in kinds for p in d.rglob(kind))
+    names = {str(p.relative_to(d)) for d, p in found if "__pycache__" not in p.parts}
     return sorted(n for n in names if not _same(left / n, right / n))
 
 

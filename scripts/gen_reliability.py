@@ -67,15 +67,15 @@ cost of a call would grow with the conversation.
 | --- | --- |
 | a session is new to the process: its first call here, a start, a failover, more sessions than are kept, ten minutes without a call | the whole chain, with its reports |
 | another database file or server, another start of the server, another set of master keys, a log that lost its end | the whole chain |
-| every window that is sealed, and every other look at the chain | the event that was verified last, all events and windows since, the number of windows |
-| every window that is sealed | besides, the next part of what was verified: its bytes must be the ones that were verified. A chain of up to eight windows is read again whole |
+| every window that is sealed, and every other look at the chain | the event that was verified last, all events and windows since, the number of windows. What the process sealed itself, durably, counts as verified |
+| every window that is sealed | besides, the next part of what was verified: its bytes must be the ones that were verified. A chain of up to eight windows is read again whole. This is done before the provider is asked where an earlier answer is read for the window, and before the seal otherwise |
 | the text of an earlier answer is read | its bytes, by the hash in its verified seal |
 | `interlock audit verify`, `fsck`, a verification of a tree, a rebuild of a session, a decision on a held answer, erasure | the whole chain |
 
 So whoever changes an old entry of a session in use, in the database and behind the service's back, ends that session: after at most
-`audit_reread_windows` of its windows (32), at once where the entry is among the first eight windows or is read, and at once in every other
-process. The answer is `409 CHAIN_BROKEN`, and no call goes on from there. A session that nobody continues is looked at when it is, or by
-`verify`. The Merkle log over all sessions and its anchor do not depend on this.
+`audit_reread_windows` of its windows (32), with the next window while the session has at most eight, at once where the entry is the text
+of an answer that is read, and at once in every other process. The answer is `409 CHAIN_BROKEN`, and no call goes on from there. A session
+that nobody continues is looked at when it is, or by `verify`. The Merkle log over all sessions and its anchor do not depend on this.
 
 A process keeps 32,768 windows of verified chains (about 35 MiB); the sessions not used for longest make room.
 `interlock_audit_chain_verifications` counts how often a chain was verified whole and how often continued.

@@ -1,7 +1,9 @@
-"""Write docs/requirements.md: which tests verify which requirement, read from the ``req`` markers.
+"""Write which tests verify which requirement and keep which finding closed, read from the markers of the tests.
+
+The requirements (``req``) are docs/requirements.md, the findings (``finding``) a table in docs/security.md.
 
 python scripts/gen_requirements.py            write
-python scripts/gen_requirements.py --check    exit 1 when the committed page differs or a marker names no requirement
+python scripts/gen_requirements.py --check    exit 1 when a committed page differs or a marker names nothing that is known
 """
 
 from __future__ import annotations
@@ -10,11 +12,12 @@ import argparse
 import ast
 import sys
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-IDS = ROOT / "tests" / "repo" / "requirement_ids.txt"
-TARGET = ROOT / "docs" / "requirements.md"
+KNOWN = ROOT / "tests" / "repo"
+REQUIREMENTS, SECURITY = ROOT / "docs" / "requirements.md", ROOT / "docs" / "security.md"
 HEAD = """# Requirements and their tests
 
 `scripts/gen_requirements.py` generates this page from the `req` markers of the tests. Do not edit it. A requirement without a
@@ -23,54 +26,71 @@ test is not claimed.
 | id | requirement | tests |
 | --- | --- | --- |
 """
+START, END = "<!-- findings, by scripts/gen_requirements.py -->\n", "<!-- end of the findings -->\n"
 
 
-def titles() -> dict[str, str]:
-    """Return every requirement id with its title, in order."""
-    lines = IDS.read_text(encoding="utf-8").splitlines()
-    return {line.split(" ", 1)[0]: line.split(" ", 1)[1] for line in lines}
+@dataclass(frozen=True)
+class Marks:
+    """One kind of marker, and what its ids mean."""
+
+    marker: str
+    ids: Path
+    missing: str
+    """What a row without a test says."""
+
+    def titles(self) -> dict[str, str]:
+        """Return every id with its title, in order."""
+        lines = self.ids.read_text(encoding="utf-8").splitlines()
+        return {line.split(" ", 1)[0]: line.split(" ", 1)[1] for line in lines}
+
+    def shown(self) -> dict[str, list[str]]:
+        """Return id → the test files that are marked with it."""
+        table: dict[str, list[str]] = defaultdict(list)
+        for path in sorted((ROOT / "tests").rglob("test_*.py")):
+            for one in self._of(ast.parse(path.read_text(encoding="utf-8"))):
+                table[one].append(str(path.relative_to(ROOT / "tests")))
+        return table
+
+    def _of(self, module: ast.Module) -> set[str]:
+        calls = (node for node in ast.walk(module) if isinstance(node, ast.Call))
+        marks = (call for call in calls if ast.unparse(call.func) == f"pytest.mark.{self.marker}")
+        return {str(arg.value) for mark in marks for arg in mark.args if isinstance(arg, ast.Constant)}
+
+    def rows(self) -> str:
+        """Return one row of a table for each id: id, title, tests."""
+        table, rows = self.shown(), []
+        for one, title in self.titles().items():
+            files = ", ".join(f"`{name}`" for name in table.get(one, ())) or self.missing
+            rows.append(f"| {one} | {title} | {files} |\n")
+        return "".join(rows)
 
 
-def _ids(module: ast.Module) -> set[str]:
-    """Return the ids of every ``pytest.mark.req(...)`` in *module*."""
-    calls = (node for node in ast.walk(module) if isinstance(node, ast.Call))
-    marks = (call for call in calls if ast.unparse(call.func) == "pytest.mark.req")
-    return {str(arg.value) for mark in marks for arg in mark.args if isinstance(arg, ast.Constant)}
+REQ = Marks("req", KNOWN / "requirement_ids.txt", "not yet")
+FINDING = Marks("finding", KNOWN / "finding_ids.txt", "open")
 
 
-def shown() -> dict[str, list[str]]:
-    """Return requirement id → the test files that verify it."""
-    table: dict[str, list[str]] = defaultdict(list)
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for one in _ids(ast.parse(path.read_text(encoding="utf-8"))):
-            table[one].append(str(path.relative_to(ROOT / "tests")))
-    return table
-
-
-def page() -> str:
-    """Return the text of the page."""
-    table, rows = shown(), []
-    for one, title in titles().items():
-        files = ", ".join(f"`{name}`" for name in table.get(one, ())) or "not yet"
-        rows.append(f"| {one} | {title} | {files} |\n")
-    return HEAD + "".join(rows)
+def pages() -> dict[Path, str]:
+    """Return what the pages should hold."""
+    before, _, rest = SECURITY.read_text(encoding="utf-8").partition(START)
+    table = "| finding | what was wrong | tests that keep it closed |\n| --- | --- | --- |\n" + FINDING.rows()
+    return {REQUIREMENTS: HEAD + REQ.rows(), SECURITY: before + START + table + END + rest.partition(END)[2]}
 
 
 def main() -> int:
-    """Write or check the page."""
+    """Write or check the pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     check = parser.parse_args().check
-    unknown = sorted(shown().keys() - titles().keys())
+    unknown = sorted(one for marks in (REQ, FINDING) for one in marks.shown().keys() - marks.titles().keys())
     if unknown:
-        print(f"markers name no requirement: {', '.join(unknown)}")
+        print(f"markers name nothing that is known: {', '.join(unknown)}")
         return 1
-    if check:
-        fresh = TARGET.exists() and TARGET.read_text(encoding="utf-8") == page()
-        print("requirements page is fresh" if fresh else "stale: docs/requirements.md; run scripts/gen_requirements.py")
-        return 0 if fresh else 1
-    TARGET.write_text(page(), encoding="utf-8")
-    return 0
+    stale = [path for path, text in pages().items() if path.read_text(encoding="utf-8") != text]
+    for path in stale:
+        print(f"stale: docs/{path.name}; run scripts/gen_requirements.py")
+        if not check:
+            path.write_text(pages()[path], encoding="utf-8")
+    return 1 if check and stale else 0
 
 
 if __name__ == "__main__":

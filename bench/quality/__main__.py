@@ -3,7 +3,7 @@
     python -m bench quality --data DIR [--minutes 12 | --sample 100 | --full] [--sets snli,qags_xsum,distortions]
 
 The data is a folder with one folder for each set (INTERLOCK_QUALITY_DATA, else ../shared/data). --sets names sets of
-bench/quality/sets.py, or distortions, pii, claims. INTERLOCK_NLI_MODEL_DIR chooses the model that judges. Stopped half
+bench/quality/sets.py, or distortions, pii, claims, everyday. INTERLOCK_NLI_MODEL_DIR chooses the model that judges. Stopped half
 way (Ctrl-C), it writes what it has measured. Prints JSON, the figures last.
 """
 
@@ -38,7 +38,7 @@ from interlock.dpe.inference.models import manifest
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_MINUTES = 24.0
 WRITING_S = 15.0
-PARTS = frozenset({"distortions", "pii", "claims"})
+PARTS = frozenset({"distortions", "pii", "claims", "everyday"})
 PACKAGES = ("interlock", "onnxruntime", "tokenizers", "spacy", "nupunkt", "presidio-analyzer", "numpy")
 
 

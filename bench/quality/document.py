@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench.quality import weak
+from bench.quality import rules, weak
 from bench.quality.metrics import Figure
 from bench.quality.targets import targets
 
@@ -220,8 +220,90 @@ def _rest(result: Table) -> Iterator[str]:
         yield ""
 
 
+def _meaning(result: Table) -> str:
+    """Return what LOW means, with the worst figure of answers that nothing was tuned on."""
+    told = {"everyday answers": result["everyday"]}
+    told |= {t["title"]: t for t in result["responses"].values() if not t["trained"]}
+    passed = {name: t["unfaithful_low"] for name, t in told.items() if t and not math.isnan(t["unfaithful_low"].value)}
+    start = "LOW means that nothing was found, not that an answer is right"
+    if not passed:
+        return f"{start}."
+    worst = max(passed, key=lambda name: passed[name].value)
+    return (
+        f"{start}: of the unfaithful answers of sets that nothing was trained on, up to {cell(passed[worst], percent=True)} are LOW "
+        f"({worst}, the worst of them)."
+    )
+
+
+def _everyday(result: Table) -> Iterator[str]:
+    found = result["everyday"]
+    if not found or not found["n"]:
+        return
+    yield "## Everyday answers, held back"
+    yield ""
+    yield (
+        f"{found['n']} answers over eleven fields, written for this project and read by nobody who wrote a rule: each faithful one has "
+        f"a twin with one fact bent. {cell(found['faithful_low'], percent=True)} of the faithful ones are LOW, and so are "
+        f"{cell(found['unfaithful_low'], percent=True)} of the unfaithful ones; AUROC of the composite {cell(found['auroc'])}."
+    )
+    yield ""
+
+
+def _points(result: Table) -> Iterator[str]:
+    points = {name: each for name, each in result["earning"]["points"].items() if each and each[0].recall.n}
+    if not points:
+        return
+    yield "## Strictness: operating points"
+    yield ""
+    yield (
+        "What a deployment acts on. Each setting acts on all that the one above it does. `interlock dpe calibrate` measures the same on "
+        "your own labelled answers and recommends one."
+    )
+    yield ""
+    yield from lines(
+        ("answers", "strictness", "set", "unfaithful acted upon", "faithful acted upon"),
+        *(
+            (name, one.strictness.value, f"`{one.strictness.settings}`", cell(_figure(one.recall), percent=True),
+             cell(_figure(one.false_alarms), percent=True))
+            for name, each in points.items()
+            for one in each
+        ),
+        words=True,
+    )  # fmt: skip
+
+
+def _figure(found: Any) -> Figure:
+    return Figure(found.value, found.low, found.high, found.n)
+
+
+def _earning(result: Table) -> Iterator[str]:
+    found = result["earning"]["rules"]
+    if not found:
+        return
+    yield "## Whether each rule earns its place"
+    yield ""
+    yield (
+        "Every floor, type of distortion, slot and finding, and how many times as often it stands on an unfaithful answer as on a "
+        "faithful one, over sets that nothing was trained on and no rule was tuned on (of QAGS and FaithBench half of the wrong "
+        f"verdicts were once looked at): {', '.join(result['earning']['sets'])}. A rule earns its place from {rules.EARNS_FROM:g}; "
+        f"with fewer than {rules.LEAST_FIRES} answers nothing is said."
+    )
+    yield ""
+    yield from lines(
+        ("rule", "on unfaithful", "on faithful", "ratio", "earns its place"),
+        *(
+            (one["name"], f"{one['unfaithful']} of {one['of_unfaithful']}", f"{one['faithful']} of {one['of_faithful']}",
+             f"{one['ratio']:.1f} ({one['low']:.1f}–{one['high']:.1f})", one["earns"])
+            for one in found
+        ),
+        words=True,
+    )  # fmt: skip
+
+
 def _about(run: Table, result: Table) -> Iterator[str]:
     yield "# How good the engine is"
+    yield ""
+    yield _meaning(result)
     yield ""
     yield "Written by `make quality`; do not edit. Every figure has a 95 % interval in brackets behind it."
     yield ""
@@ -300,6 +382,9 @@ def document(run: Table, result: Table) -> str:
         "",
         *(f"- {sentence}" for sentence in weak.sentences(result)),
         "",
+        *_everyday(result),
+        *_points(result),
+        *_earning(result),
         *_distortions(result),
         *_responses(result),
         *_pairs(result),

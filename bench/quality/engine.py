@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.quality.baselines import Shortened
 from bench.quality.metrics import Array
-from bench.quality.rows import Row
+from bench.quality.rows import AskedRow, Row
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.errors import Refused
 from interlock.dpe.document import Fact
@@ -40,6 +40,11 @@ class Judged:
     fabrications: int
     contradictions: int
     floors: tuple[str, ...]
+    level: int = 0
+    cannot_tell: bool = False
+    slots: tuple[str, ...] = ()
+    """Slots that a claim fills otherwise than its source, such as agent or order."""
+    misattributions: int = 0
 
     @property
     def accused(self) -> bool:
@@ -103,9 +108,11 @@ class Engine:
 
     async def report(self, row: Row, query: str = "") -> dpe_pb2.Report:
         """Return the report on a text with its source as the one fact."""
-        facts = (Fact("f1", row.source, 0.5),) if row.source else ()
+        sources = row.sources if isinstance(row, AskedRow) else (row.source,) if row.source else ()
+        asked = row.query if isinstance(row, AskedRow) else query
+        facts = tuple(Fact(f"f{number}", source, 0.5) for number, source in enumerate(sources, 1))
         report: dpe_pb2.Report = await self.pipeline.analyse(
-            Request(outputs=(Output(0, row.text),), facts=facts, query=query)
+            Request(outputs=(Output(0, row.text),), facts=facts, query=asked)
         )
         return report
 
@@ -131,6 +138,10 @@ def judged(report: dpe_pb2.Report) -> Judged:
         fabrications=report.fabrication_count,
         contradictions=report.contradiction_count,
         floors=tuple(report.floors),
+        level=int(report.risk_level),
+        cannot_tell=report.cannot_tell_count > 0,
+        slots=tuple(sorted({bent.slot for claim in report.claims for bent in claim.distortions if bent.slot})),
+        misattributions=len(report.misattributions),
     )
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
 
+from bench.quality import rules
 from bench.quality.engine import Judged
 from bench.quality.jobs import DIRECT_PII, NAME_ONLY
 from bench.quality.metrics import (
@@ -234,6 +237,10 @@ def figures(jobs: Sequence[Job]) -> Table:
         "together": together(by_name),
         "distortions": bent,
         "clean": clean,
+        "everyday": report_figures(by_name["everyday"].done, by_name["everyday"].results)
+        if "everyday" in by_name
+        else {},
+        "earning": rules.table(by_name),
         "pii": pii_figures(by_name.get("pii")),
         "claims": claim_figures(by_name.get("claims")),
         "rows": {job.name: [len(job.results), len(job.rows)] for job in jobs},
@@ -244,6 +251,10 @@ def plain(value: Any) -> Any:
     """Return figures as JSON."""
     if isinstance(value, Figure):
         return value.json()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return plain({field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
+    if isinstance(value, Enum):
+        return value.value
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value

@@ -14,7 +14,7 @@ from typing import Any
 from bench.quality import baselines, distortions
 from bench.quality.engine import AT_ONCE, Engine
 from bench.quality.plan import Job
-from bench.quality.rows import ENTAILED, Row, objects
+from bench.quality.rows import ENTAILED, Row, everyday, objects
 from bench.quality.sets import SETS, LabelledSet, sampled
 from interlock.dpe.pii.detection import PiiDetector
 
@@ -31,6 +31,8 @@ REPORTED = frozenset(
 """Sets of pairs that look like a claim and its evidence: the whole engine is measured on them too."""
 DISTORTION_CASES = 400
 DIRECT_PII, NAME_ONLY = 1, 2
+EVERYDAY = Path(__file__).parents[1] / "everyday_pairs" / "held"
+EVERYDAY_WEIGHT = 500
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,13 @@ def response_job(found: LabelledSet, rows: Sequence[Row], engine: Engine, previo
         return done
 
     return Job(f"responses:{found.name}", rows, measure, RESPONSE_WEIGHT)
+
+
+def everyday_job(engine: Engine) -> Job:
+    """The whole engine on the everyday answers that were held back: no rule was written on them."""
+    rows = everyday(EVERYDAY)
+    random.Random("interlock quality everyday").shuffle(rows)
+    return report_job("everyday", rows, engine, EVERYDAY_WEIGHT)
 
 
 def distortion_jobs(data: Path, engine: Engine) -> list[Job]:
@@ -160,6 +169,8 @@ def _counted(report: Any, text: str, spans: Sequence[tuple[int, int]]) -> dict[s
 def every_job(data: Path, engine: Engine, previous: Engine | None, only: frozenset[str]) -> list[Job]:
     """Return the jobs in the order of what matters most; *only* names sets, or distortions, pii and claims."""
     jobs: list[Job] = []
+    if not only or "everyday" in only:
+        jobs.append(everyday_job(engine))
     if not only or "distortions" in only:
         jobs += distortion_jobs(data, engine)
     chosen = [one for one in SETS if not only or one.name in only]

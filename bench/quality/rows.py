@@ -33,6 +33,30 @@ class Row:
     label: int
 
 
+@dataclass(frozen=True)
+class AskedRow(Row):
+    """An answer to a question, with several sources."""
+
+    sources: tuple[str, ...] = ()
+    query: str = ""
+
+
+def everyday(folder: Path) -> list[Row]:
+    """Return the answers of the everyday pairs and singles in a folder, each with all sources of its field's case."""
+    found: list[Row] = []
+    for path in sorted(folder.glob("*.json")):
+        field = json.loads(path.read_text(encoding="utf-8"))
+        told = [
+            (row, text, label)
+            for row in field["pairs"]
+            for text, label in ((row["faithful"], ENTAILED), (row["bent"], NOT_ENTAILED))
+        ] + [(row, row["text"], ENTAILED if row["faithful"] else NOT_ENTAILED) for row in field["singles"]]
+        found += [
+            AskedRow("", text, label, tuple(field["sources"][row["source"]]), row["query"]) for row, text, label in told
+        ]
+    return found
+
+
 def text_of(path: Path) -> str:
     """Return a packed text file."""
     return gzip.decompress(path.read_bytes()).decode("utf-8").removeprefix("\ufeff")

@@ -9,7 +9,7 @@ from typing import Any
 from fuzz.reading import told
 from interlock.sidecar.openai import completion, sse
 
-WANTED, DEPTH = 4, 64
+ASKED, DEPTH = completion.AnswerAsked("m", 4, logprobs=True), 64
 WORDS = (
     b'"choices":[', b'"index":', b'"message":', b'"role":"assistant"', b'"content":', b'"finish_reason":', b'"tool_calls":[',
     b'"function":', b'"arguments":', b'"logprobs":', b'"token":', b'"logprob":', b'"top_logprobs":', b'"refusal":',
@@ -20,10 +20,12 @@ WORDS = (
 
 def TestOneInput(data: bytes) -> None:
     """A checked answer is checked again as itself; its stream has as many frames as chunks and adds up to it."""
-    answer = told(lambda: completion.read(data, wanted=WANTED, max_depth=DEPTH))
+    answer = told(lambda: completion.read(data, ASKED, max_depth=DEPTH))
     if answer is None:
         return
-    assert completion.read(answer.body, wanted=WANTED, max_depth=DEPTH).body == answer.body
+    again = completion.read(answer.body, ASKED, max_depth=DEPTH)
+    assert [plain(choice) for choice in unnamed(again)] == [plain(choice) for choice in unnamed(answer)]
+    assert (again.outputs, again.dropped) == (answer.outputs, ())
     analysed = {output.text for output in answer.outputs}
     for usage in (False, True):
         chunks = list(frames(sse.encode(answer.completion, include_usage=usage)))
@@ -33,6 +35,15 @@ def TestOneInput(data: bytes) -> None:
         said = [choice["message"].get(name) for name in ("content", "refusal", "reasoning_content")]
         said += [call["function"]["arguments"] for call in choice["message"].get("tool_calls", ())]
         assert {text for text in said if text} <= analysed
+
+
+def unnamed(answer: completion.Completion) -> list[dict[str, Any]]:
+    """Return the choices without the ids of their calls, which are made anew each time."""
+    choices: list[dict[str, Any]] = json.loads(answer.body)["choices"]
+    for choice in choices:
+        for call in choice["message"].get("tool_calls", ()):
+            del call["id"]
+    return choices
 
 
 def frames(stream: bytes) -> Iterator[dict[str, Any]]:

@@ -82,12 +82,23 @@ AGENTS = (
     Agent("openai-node", "plain loop, openai (Node)", "openai", "plain.mjs"),
     Agent("langgraph", "LangGraph", "langgraph", "langgraph_agent.py"),
     Agent("openai-agents", "OpenAI Agents SDK", "openai-agents", "openai_agents.py"),
+    Agent(
+        "openai-agents-chat", "OpenAI Agents SDK, chat completions", "openai-agents", "openai_agents.py", ("--chat",)
+    ),
     Agent("pydantic-ai", "pydantic-ai", "pydantic-ai-slim", "pydantic_agent.py"),
     Agent("llamaindex", "LlamaIndex", "llama-index-core", "llamaindex_agent.py"),
     Agent("smolagents", "smolagents", "smolagents", "smolagents_agent.py"),
     Agent("autogen", "AutoGen", "autogen-agentchat", "autogen_agent.py"),
     Agent("vercel", "Vercel AI SDK", "ai", "vercel.mjs"),
     Agent("vercel-stream", "Vercel AI SDK, streamed", "ai", "vercel.mjs", ("--stream",)),
+    Agent("vercel-responses", "Vercel AI SDK, Responses API", "ai", "vercel.mjs", ("--responses",)),
+    Agent(
+        "vercel-responses-stream",
+        "Vercel AI SDK, Responses API, streamed",
+        "ai",
+        "vercel.mjs",
+        ("--responses", "--stream"),
+    ),
 )
 
 

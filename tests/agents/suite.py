@@ -194,6 +194,8 @@ def _outcome(one: Exchange) -> tuple[str, str]:
     if one.status == 200:
         if one.provided and same(one.message, one.provided[-1]):
             return "", ""
+        if told := _cut(one):
+            return "halted", f"451 {told.get('reason')}, in the middle of a stream"
         return "rewritten", "the answer differs from what the provider said"
     try:
         told = json.loads(one.body)
@@ -202,6 +204,15 @@ def _outcome(one: Exchange) -> tuple[str, str]:
         reason = one.body[:200].decode(errors="replace")
     held = told.get("reason") in HOLDS or "held" in reason.lower()
     return ("held" if held else "halted" if one.status == HALTED else "refused"), f"{one.status} {reason}"
+
+
+def _cut(one: Exchange) -> Mapping[str, Any]:
+    """Return the error that ended a stream; empty where it ended as a stream does."""
+    events = [line[6:] for line in one.body.splitlines() if line.startswith(b"data: ")]
+    if not events or events[-1] == b"[DONE]":
+        return {}
+    told: Mapping[str, Any] = json.loads(events[-1])
+    return told if "error" in told else {}
 
 
 def _forgot(run: Run) -> str:

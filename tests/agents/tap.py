@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from tests.agents import responses
 from tests.agents.provider import Message, Script
 
 HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "upgrade", "te", "trailer"}
@@ -27,6 +28,8 @@ HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host"
 @dataclass
 class Exchange:
     """One request of an agent, its response, and what the provider had said meanwhile."""
+
+    path: str
 
     key: str
     request: Mapping[str, Any]
@@ -40,6 +43,8 @@ class Exchange:
     @property
     def message(self) -> Message:
         """The message that the agent got, put together from its stream where it was one."""
+        if self.path == responses.PATH:
+            return responses.message_of(self.body)
         if self.headers.get("content-type", "").startswith("text/event-stream"):
             return streamed(self.body)
         return json.loads(self.body)["choices"][0]["message"]
@@ -112,8 +117,10 @@ class Tap:
             provided = self.script.given[key][before:]
             sent = dict(request.headers.items())
             body = b"".join(pieces)
+            asked = json.loads(raw or b"{}")
+            asked = responses.as_chat(asked) if request.url.path == responses.PATH else asked
             self.exchanges.append(
-                Exchange(key, json.loads(raw or b"{}"), sent, answer.status_code, headers, body, provided)
+                Exchange(request.url.path, key, asked, sent, answer.status_code, headers, body, provided)
             )
 
         return StreamingResponse(passing(), answer.status_code, headers)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.models
 
 
 async def analyze(llm_response: str, envelope_facts: list[dict[str, str]]) -> dpe_pb2.Report:
-    servicer = DpeServicer(pipeline(), timeout_s=60, parallel=1)
+    servicer = DpeServicer(pipeline(), timeout_s=60, workers=1)
     answer = await servicer.Analyze(
         dpe_pb2.AnalyzeRequest(
             facts=[common_pb2.Fact(id=f["fact_id"], content=f["content"], importance=0.5) for f in envelope_facts],

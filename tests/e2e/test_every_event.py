@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import threading
 from collections import defaultdict
 from functools import partial
 from pathlib import Path
@@ -24,9 +25,11 @@ from interlock.domain.chain import audit_events
 from interlock.domain.chain.audit_events import SEVERITIES, TYPES
 from interlock.runtime.rpc.errors import answers_refusals
 from tests.support.audit.streaming import url, write_sinks
+from tests.support.kernels import UNIT, KernelClient
 from tests.support.paths import ROOT
 from tests.support.policy import agents
-from tests.support.servers.provider import RunningProvider, completion, message, tool_call
+from tests.support.servers.provider import Provider, RunningProvider, completion, message, tool_call
+from tests.support.servers.streaming import spoken, streams
 from tests.support.servers.webhooks import Receiver
 from tests.support.sidecar import remedies
 from tests.support.sidecar.oversight import HOLDS, decision, token_for
@@ -38,7 +41,11 @@ pytestmark = pytest.mark.req("AUD-1")
 
 LONG = " ".join(f"Sentence {n} says that revenue was {n} million." for n in range(60))
 FINDS = {
-    "fabrication_count": 1, "distortion_count": 1, "distortion_types": ["DATE_SHIFTED"], "gdpr_pii_detected": True,
+    "fabrication_count": 1, "fabricated_entities": ["Ada"], "distortion_count": 1, "distortion_types": ["DATE_SHIFTED"],
+    "claims": [dpe_pb2.Claim(claim_id="c1", claim_type=dpe_pb2.CLAIM_TYPE_FACTUAL, text="A claim.",
+                             attribution=dpe_pb2.ATTRIBUTION_CONTEXT_GROUNDED,
+                             distortions=[dpe_pb2.Distortion(type="DATE_SHIFTED")])],
+    "gdpr_pii_detected": True,
     "pii": [dpe_pb2.PiiFinding(type="EMAIL_ADDRESS", category="direct")],
 }  # fmt: skip
 PASSES = {"stitch": "A bridge leads on.", "continue": "The rest is fine.", "refine": "Refined."}
@@ -110,13 +117,16 @@ async def remedied(sidecar: RunningSidecar, model: Model) -> None:
 
 
 async def tools_and_facts(sidecar: RunningSidecar, model: Model) -> None:
-    """A call of a declared tool and its result, and a declared fact."""
+    """A call of a declared tool and its result, a declared fact, and embeddings."""
     call = tool_call("look_up", '{"q":"x"}')
     model.by_question = {"Tool?": completion(message(None, tool_calls=[call]))}
     declared = [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}]
     facts = {"facts": [{"id": "f1", "content": "The first topic is known."}]}
     first = await sidecar.chat("Tool?", tools=declared, interlock=facts)
     assert first.status_code == 200, first.text
+    named = {"crp-session-token": token_of(first)}
+    passed = await sidecar.client.post("/v1/embeddings", json={"model": "e", "input": "x"}, headers=named)
+    assert passed.status_code == 200, passed.text
     messages = [
         {"role": "user", "content": "Tool?"},
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -200,6 +210,7 @@ async def test_every_producible_type_is_produced_with_its_fields(tmp_path, redis
             await tools_and_facts(sidecar, made)
             await windows(sidecar, made)
             await trees(sidecar, made)
+            await kernels(sidecar)
             await _gone(sidecar, audit)
             await _expired(sidecar)
             await receiver.until(lambda: any(posted.path == "/r" for posted in receiver.received))
@@ -207,10 +218,16 @@ async def test_every_producible_type_is_produced_with_its_fields(tmp_path, redis
             await receiver.until(lambda: seen_in(database).keys() >= {"COMPLY_EXPORT", "REPORT_DELIVERED"})
             await _broken(sidecar, database)
             found = seen_in(database)
-    watched = {"profile": "observe", "default_policy": "halt-on CRITICAL", "caller_budget": 1.0}
+    watched = {
+        "profile": "observe",
+        "default_policy": "halt-on CRITICAL",
+        "caller_budget": 1.0,
+        "stream_release": "sentences",
+    }
     async with running_sidecar(tmp_path / "watched", upstream=upstream, dpe=Finder(), **watched) as sidecar:
         for _ in range(2):
             assert (await sidecar.chat("Grave?", headers={"x-session-id": "chat"})).status_code == 200
+    await streamed(tmp_path / "watched", watched)
     for kind, events in seen_in(tmp_path / "watched" / "state" / "audit.db").items():
         found[kind].extend(events)
 
@@ -226,10 +243,44 @@ async def test_every_producible_type_is_produced_with_its_fields(tmp_path, redis
             assert SEVERITIES[severity - 1] in TYPES[kind].severities
 
 
+async def kernels(sidecar: RunningSidecar) -> None:
+    """A kernel is opened, added to, asked for everything, and stopped."""
+    team = KernelClient(sidecar.client, "team")
+    await team.open()
+    await team.open(actions=[{"id": "more", "costs": [{"resource": "usd", "micros": UNIT}]}])
+    await team.execute("task", "one")
+    await team.post("rollback", executions=["one"], key="undo")
+    for key, settle in (("kept", "confirm"), ("taken", "abort")):
+        await team.post("permit", action="task", key=key)
+        await team.post(settle, permit=key, key=f"{settle}-{key}")
+    lease = (await team.post("lease", resource="usd", wanted_micros=UNIT, lifetime_ms=60_000, key="slice")).json()
+    await team.post("return", lease="slice", fence=lease["fence"], key="back")
+    await team.post("emergency", action="leave", stop=True, key="stop")
+    assert not (await team.execute("task", "late"))["verdict"]["approved"]
+
+
+async def streamed(folder: Path, settings: dict[str, Any]) -> None:
+    """An answer of which the first part leaves while the provider still writes: it waits until that was heard."""
+    provider, heard = Provider(), threading.Event()
+    streams(provider, [*spoken("It is fine. ", "It is safe. ")[:3], heard, *spoken("It is late. ")[2:]])
+    body = {"model": "m", "messages": [{"role": "user", "content": "Fine?"}], "stream": True}
+    with RunningProvider(provider) as upstream:
+        async with running_sidecar(folder, upstream=upstream.base_url, dpe=Finder(), **settings) as sidecar:
+            async with sidecar.client.stream(
+                "POST", "/v1/chat/completions", json=body, headers={"authorization": "Bearer sk-s"}
+            ) as answer:
+                async for _ in answer.aiter_lines():
+                    heard.set()
+
+
 async def _gone(sidecar: RunningSidecar, audit: Any) -> None:
-    """Content dropped, a session erased, a session removed by retention."""
+    """Content looked at and dropped, a session erased, a session removed by retention."""
     first, second, third = [await sidecar.chat(question) for question in ("One?", "Two?", "Three?")]
     window = first.headers["crp-provenance-report-uri"].rpartition("/")[2]
+    looked = audit_pb2.GetContentsRequest(
+        session_id=first.headers["crp-context-session-id"], window_ids=[window], viewer="operator"
+    )
+    assert (await sidecar.mesh.audit.GetContents(looked)).contents
     dropped = await sidecar.mesh.audit.DropContent(
         audit_pb2.DropContentRequest(session_id=first.headers["crp-context-session-id"], window_id=window)
     )

@@ -120,11 +120,13 @@ def test_a_conversation_with_tools(client, provider):
     provider.completes(provided(message(None, tool_calls=[call])))
     first = client.chat.completions.create(model="m", messages=QUESTION)
     provider.answers(ANSWER)
-    result = {"role": "tool", "tool_call_id": "call_1", "content": "The sky is blue."}
+    (made,) = first.choices[0].message.tool_calls
+    result = {"role": "tool", "tool_call_id": made.id, "content": "The sky is blue."}
     second = client.chat.completions.create(model="m", messages=[*QUESTION, first.choices[0].message, result])
 
     assert second.choices[0].message.content == ANSWER
-    assert provider.received[-1].body["messages"][2]["tool_calls"] == [call]
+    assert provider.received[-1].body["messages"][2]["tool_calls"] == [{**call, "id": made.id}]
+    assert provider.received[-1].body["messages"][3] == result
 
 
 def test_models(client):
@@ -200,9 +202,9 @@ def test_a_replayed_token_is_a_conflict_that_is_not_tried_again(client, provider
 
 
 def test_an_endpoint_that_is_not_there_says_so(client, provider):
-    """The Responses API is answered with 501 and what there is instead (kgateway#11340)."""
+    """Speech is answered with 501 and what there is instead (kgateway#11340)."""
     with pytest.raises(openai.APIStatusError, match="Supported: POST /v1/chat/completions") as caught:
-        client.responses.create(model="m", input="x")
+        client.audio.speech.create(model="m", voice="alloy", input="x")
 
     assert caught.value.status_code == 501
     assert provider.received == []

@@ -130,7 +130,7 @@ def test_a_token_that_was_used_is_refused(running):
 @pytest.mark.req("SVC-2")
 def test_an_endpoint_that_is_not_governed_says_so(running):
     """Nothing is passed on unscanned: 501, and the body tells why."""
-    answer = post(running, "/embeddings", {"model": "m", "input": "text"})
+    answer = post(running, "/moderations", {"model": "m", "input": "text"})
 
     assert answer.status == 501
     assert json.loads(answer.body)["error"]["message"]

@@ -39,7 +39,7 @@ async def collect(cluster: Cluster, history: History, *, since: int = 0, **more:
         calls=tuple(history.calls), sessions=sessions, callers=tuple(one for one in callers if one), limits=limits, checkpoints=checkpoints,
         received=tuple(cluster.provider.seen(since)), log_entries=tuple(cluster.defects()),
         secrets=frozenset(history.secrets),
-        stuck=_stuck(history, sessions), **more,
+        stuck=_stuck(history, sessions), set_back_at=cluster.set_back_at, **more,
     )  # fmt: skip
 
 
@@ -52,9 +52,14 @@ def _by_key(history: History) -> dict[str, set[str]]:
     return found
 
 
+def scope_of(key: str) -> str:
+    """Return the scope of the caller with that API key."""
+    return f"key_{hashlib.sha256(key.encode()).hexdigest()[:24]}"
+
+
 async def _caller(session: Any, audit: Any, key: str, roots: set[str], sessions: Sequence[Session]) -> Caller | None:
     """Return what is known of a caller; ``None`` for one whose budget is not in the store: nothing refers to it any more."""
-    scope = f"key_{hashlib.sha256(key.encode()).hexdigest()[:24]}"
+    scope = scope_of(key)
     answer = await session.GetCaller(session_pb2.GetCallerRequest(scope=scope), timeout=ASK_S)
     if not answer.HasField("budget"):
         return None
@@ -147,6 +152,11 @@ async def _session(audit: Any, session_id: str, held: session_pb2.Session | None
         events=tuple(events),
         integrity=common_pb2.ChainIntegrity.Name(verdict.integrity).removeprefix("CHAIN_INTEGRITY_"),
         faults=tuple(faults),
+        continues=next(
+            (str(one.data["continues_session_id"]) for one in events if "continues_session_id" in one.data), ""
+        ),
+        began=int(json.loads(str(created["record"]))["budget"]) if "record" in created else Session.began,
+        summing=bool(held) and held.accumulate_sum,
     )
 
 

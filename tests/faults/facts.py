@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-CHAT, LOOK, DELEGATE, PLAIN = "chat", "look", "delegate", "plain"
-"""Kinds of calls; a plain one has no token and is bound by a name."""
+CHAT, LOOK, DELEGATE, PLAIN, END = "chat", "look", "delegate", "plain", "end"
+"""Kinds of calls; a plain one has no token and is bound by a name, an end is a client's end of its session."""
 
 HTTP, STREAM, GRPC = "http", "stream", "grpc"
 """Ways in."""
@@ -122,6 +122,12 @@ class Session:
     integrity: str
     """Verdict of the audit service: VALID, UNVERIFIED, BROKEN, …"""
     faults: tuple[str, ...] = ()
+    continues: str = ""
+    """The full session that it goes on from, without a token; empty for one that began anew."""
+    began: int = 1_000_000
+    """Its budget at its start by the log, millionths."""
+    summing: bool = False
+    """Whether the costs of its tree add up."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +176,8 @@ class Facts:
     """Reports of defects in the logs of the parts; must be none."""
     stores_kept: bool = True
     """Whether everything that was lost must be there again at the end."""
+    set_back_at: float = 0.0
+    """When the session store was set back in place: a look shows what the store tells until the session is used (docs/limits.md)."""
     stuck: frozenset[str] = frozenset()
     """Sessions that no client can go on with: their tokens were signed under a clock that was wrong."""
     secrets: frozenset[str] = frozenset()

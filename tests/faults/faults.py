@@ -314,16 +314,34 @@ def evict(share: float = 0.5) -> Fault:
     return Fault(f"evict {share:.0%} of the sessions", act)
 
 
+ALL_AT_ONCE = """
+local all = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  all[#all + 1] = key
+  all[#all + 1] = redis.call('DUMP', key)
+end
+return all
+"""
+"""A copy of a store is of one moment: a settlement that lowers child and parent is in it whole or not at all."""
+
+
 def roll_back_store() -> Fault:
     """Put back what every session was a moment ago: an old backup, a replica that was behind."""
 
     async def act(cluster: Cluster) -> None:
         old = await _told(cluster, _dumped)
         await asyncio.sleep(0.5)
+        if old is None:
+            return  # it was dead or stopped: there is no copy
+        cluster.set_back_at = time.monotonic()
 
         def restore(client: Any) -> None:
-            for key, value in (old or {}).items():
-                client.restore(key, 0, value, replace=True)
+            # In one step, and what is newer is gone: no older copy holds a child beside a parent that never heard of it.
+            with client.pipeline(transaction=True) as pipe:
+                pipe.flushdb()
+                for key, value in old.items():
+                    pipe.restore(key, 0, value)
+                pipe.execute()
 
         await _told(cluster, restore)
 
@@ -331,7 +349,8 @@ def roll_back_store() -> Fault:
 
 
 def _dumped(client: Any) -> dict[bytes, bytes]:
-    return {key: value for key in client.keys("*") if (value := client.dump(key))}
+    found = client.eval(ALL_AT_ONCE, 0)
+    return dict(zip(found[::2], found[1::2], strict=True))
 
 
 def everything() -> Fault:

@@ -13,6 +13,7 @@ from tests.faults.play import Plan
 from tests.faults.randomised import REACHED, WHERE
 
 MESH = Shape()
+SUMMING = Shape(settings=(("budget_accumulate", "sum"),))
 SHORT = Shape(light=True, settings=(("max_windows", 4),))
 
 
@@ -77,6 +78,14 @@ def _named() -> list[Scenario]:
         Scenario(
             "rolled back at the last window", "a rebuild settles windows, the last ones too: their tokens point nowhere, and end it",
             (do.inside("sidecar.after_seal:error@3"), do.roll_back_store()), shape=SHORT, hold_s=0.3, clients=6,
+        ),
+        Scenario(
+            "a sum that is lost", "trees that add up lose their store while children spend: rebuilt, to the last charge",
+            (do.failpoint("sidecar-0", "sidecar.after_settle:kill@3"), do.flush_store()), shape=SUMMING, hold_s=1.5,
+        ),
+        Scenario(
+            "a sum that is set back in place", "an older copy of a root refills no tree: its chain tells what children spent",
+            (do.roll_back_store(),), shape=SUMMING, hold_s=1,
         ),
         Scenario(
             "drained while a provider hangs", "a sidecar is told to end with calls that outlast its drain",

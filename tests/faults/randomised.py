@@ -52,7 +52,8 @@ def draw(seed: int) -> Drawn:
 def shape_of(seed: int) -> Shape:
     """Return the shape of a seed's block."""
     rng = random.Random(f"shape {seed // BLOCK}")
-    settings = (("max_fan_out", rng.choice((3, 4, 6))), ("max_windows", rng.choice((8, 20, 40))))
+    settings = (("max_fan_out", rng.choice((3, 4, 6))), ("max_windows", rng.choice((8, 20, 40))),
+                ("budget_accumulate", rng.choice(("min", "min", "sum"))))  # fmt: skip
     if rng.random() < LIGHT_SHARE:
         return Shape(light=True, settings=settings)
     database = "postgres" if rng.random() < 0.4 else "sqlite"

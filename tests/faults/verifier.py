@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from interlock.domain.policy.policy_order import relaxations
 from interlock.domain.policy.policy_text import parse
-from tests.faults.facts import CHAT, LOOK, RELEASED, STREAM, Call, Facts, Seal, Session, Window
+from tests.faults.facts import CHAT, END, LOOK, RELEASED, STREAM, Call, Facts, Seal, Session, Window
 
 FULL = 1_000_000
 DEPLETED_AT = 100_000
@@ -26,7 +26,8 @@ POLICY = "halt-on CRITICAL"
 """The policy that the suite's sessions have."""
 HALTED = 451
 SOUND = frozenset({"VALID", "UNVERIFIED"})
-VERDICTS = frozenset({"SAFETY_HALT", "BUDGET_DEPLETED", "HELD_FOR_REVIEW"})
+BELOW_AN_END = frozenset({"ANCESTOR_HALTED", "ANCESTOR_EXHAUSTED", "ANCESTOR_ENDED"})
+VERDICTS = frozenset({"SAFETY_HALT", "BUDGET_DEPLETED", "HELD_FOR_REVIEW", *BELOW_AN_END})
 """The only reasons of a 451: an infrastructure that fails is none of them."""
 
 NEEDED = (
@@ -66,7 +67,8 @@ def reads_never_rise(facts: Facts) -> Iterator[str]:
     for session in facts.sessions:
         looks = [call for call in facts.calls if call.budget is not None and call.session_id == session.session_id]
         for earlier, later in _ordered(looks):
-            if later.budget > earlier.budget:  # type: ignore[operator]
+            apart = earlier.started < facts.set_back_at < later.ended
+            if later.budget > earlier.budget and not apart:  # type: ignore[operator]
                 yield f"{session.session_id}: {earlier.budget} in call {earlier.number}, {later.budget} in {later.number}"
         if session.budget is not None:
             lowest = min((call.budget for call in looks if call.budget is not None), default=FULL)
@@ -97,14 +99,51 @@ def budget_is_what_the_log_charged(facts: Facts) -> Iterator[str]:
                 yield f"{session.session_id} holds {session.budget}, its child {child.session_id} {child.budget}"
         if session.budget > most:
             yield f"{session.session_id} holds {session.budget}; its own charges leave {most}"
-        if not below and not session.parent and session.budget != most:
+        if not below and not session.parent and not session.summing and session.budget != most:
             yield f"{session.session_id} holds {session.budget}; its charges leave exactly {most}"
         if session.budget < (least := trees.least(session)):
             yield f"{session.session_id} holds {session.budget}; all charges together leave {least}"
 
 
+def linked_sessions_begin_with_what_was_left(facts: Facts) -> Iterator[str]:
+    """A session that goes on from a full one begins with no more than the charges of that one leave (ATT-5)."""
+    known = {session.session_id: session for session in facts.sessions}
+    for session in facts.sessions:
+        full = known.get(session.continues)
+        if full is not None and session.began > _most(full):
+            yield f"{session.session_id} began with {session.began}; {full.session_id} left {_most(full)}"
+
+
+def sums_are_exact(facts: Facts) -> Iterator[str]:
+    """Where costs add up, a root has left what no window of its whole tree was charged: not more, and not less (F-10)."""
+    trees = _trees(facts.sessions)
+    for root in trees.children[""]:
+        tree = list(trees.below(root))
+        if not root.summing or any(one.budget is None for one in tree):
+            continue
+        left = max(0, _start(root) - sum(window.charge for one in tree for window in _settled(one)))
+        if root.budget != left:
+            yield f"{root.session_id} holds {root.budget}; all windows of its tree leave {left}"
+
+
+def told_never_rises(facts: Facts) -> Iterator[str]:
+    """What an answer and its token tell of a session's budget is no more than any answer told before it was asked for (F-12)."""
+    told: dict[str, list[tuple[Call, int]]] = defaultdict(list)
+    for call in facts.calls:
+        if call.kind == CHAT and call.hmac and call.status in {RELEASED, HALTED}:
+            token = claims_of(token_in(call.headers))
+            for text in (call.headers.get("crp-agent-safety-budget"), str(token["sb"]) if token else None):
+                if (left := _micros(text)) is not None:
+                    told[call.session_id].append((call, left))
+    for session, each in told.items():
+        for later, left in each:
+            before = [known for earlier, known in each if earlier.ended < later.started]
+            if before and left > min(before):
+                yield f"{session}: call {later.number} was told {left} after {min(before)}"
+
+
 def told_budgets_are_the_stores(facts: Facts) -> Iterator[str]:
-    """What a header and a token say is left of a window's path is what the store holds of it.
+    """What a header and a token say is left is no more than the window's path has, and no less than its session ends with.
 
     A rebuild knows the order of seals, not that of settlements: where a session below was sealed before and settled after, its
     cost is taken off the path now. What was told may be higher by what sessions below cost, never lower.
@@ -112,6 +151,7 @@ def told_budgets_are_the_stores(facts: Facts) -> Iterator[str]:
     windows = {window.hmac: window for session in facts.sessions for window in _settled(session)}
     trees = _trees(facts.sessions)
     below = {window.hmac: trees.cost_below(session) for session in facts.sessions for window in _settled(session)}
+    kept = {window.hmac: session.budget or 0 for session in facts.sessions for window in _settled(session)}
     for call in facts.calls:
         window = windows.get(call.hmac)
         if window is None or call.kind != CHAT or call.status not in {RELEASED, HALTED}:
@@ -121,7 +161,7 @@ def told_budgets_are_the_stores(facts: Facts) -> Iterator[str]:
             yield f"call {call.number} was told {told}; {window.window_id} has {window.path_budget}"
         token = claims_of(token_in(call.headers))
         signed = _micros(str(token["sb"])) if token and token["ct"] == window.hmac else None
-        if signed is not None and not window.path_budget <= signed <= window.path_budget + below[call.hmac]:
+        if signed is not None and not kept[call.hmac] <= signed <= window.path_budget + below[call.hmac]:
             yield f"the token of call {call.number} says {token['sb']}; {window.window_id} has {window.path_budget}"
 
 
@@ -144,6 +184,36 @@ def nothing_after_the_end(facts: Facts) -> Iterator[str]:
             yield f"call {call.number} was released with {window.path_budget} left"
         if call.started > ends.get(call.session_id, call.started):
             yield f"call {call.number} was released after its session was known to be spent"
+
+
+# I20
+
+
+def nothing_below_an_end(facts: Facts) -> Iterator[str]:
+    """Once a session was told to be ended or spent, nothing that is asked for afterwards is released below it.
+
+    A reviewer may still release what was held below a session that is merely spent to 0.10 (reading 4).
+    """
+    parents = {session.session_id: session.parent for session in facts.sessions}
+    ends: dict[str, float] = {}
+    spent: dict[str, float] = {}
+    for call in facts.calls:
+        if call.kind == END and call.status == RELEASED and call.session_id:
+            ends[call.session_id] = min(call.ended, ends.get(call.session_id, call.ended))
+        left = call.budget if call.budget is not None else _micros(call.headers.get("crp-agent-safety-budget"))
+        if call.kind in {CHAT, LOOK, END} and call.session_id and left is not None and left <= DEPLETED_AT:
+            spent[call.session_id] = min(call.ended, spent.get(call.session_id, call.ended))
+    for call in _released(facts):
+        at = parents.get(call.session_id)
+        while at:
+            over = (
+                ends.get(at, call.started)
+                if call.approval
+                else min(ends.get(at, call.started), spent.get(at, call.started))
+            )
+            if over < call.started:
+                yield f"call {call.number} was released in {call.session_id} after the end of {at}"
+            at = parents.get(at)
 
 
 # I3
@@ -172,10 +242,26 @@ def settled_exactly_once(facts: Facts) -> Iterator[str]:
 
 def unsettled(session: Session, facts: Facts) -> list[Seal]:
     """Return what was sealed and not settled in a session that some client can continue."""
-    if session.budget is None or not session.active or session.session_id in facts.stuck:
+    if (
+        session.budget is None
+        or not session.active
+        or session.session_id in facts.stuck
+        or _is_below_an_end(session, facts)
+    ):
         return []
     settled = {window.hmac for window in _settled(session)}
     return [seal for seal in session.seals if seal.hmac not in settled]
+
+
+def _is_below_an_end(session: Session, facts: Facts) -> bool:
+    """Tell whether a session above has ended: then nobody opens a window any more that would settle what was left."""
+    known = {one.session_id: one for one in facts.sessions}
+    above = known.get(session.parent)
+    while above is not None:
+        if not above.active:
+            return True
+        above = known.get(above.parent)
+    return False
 
 
 def outcomes_are_settled(facts: Facts) -> Iterator[str]:
@@ -210,7 +296,7 @@ def released_answers_are_in_the_log(facts: Facts) -> Iterator[str]:
             yield f"call {call.number} was told the seal {call.hmac[:20]}, which the log does not hold"
         elif call.status == RELEASED and call.entry != STREAM and seal.response_hash != call.body_hash:
             yield f"call {call.number} released other bytes than {seal.window_id} sealed"
-        elif call.status == RELEASED and seal.status != ("HELD" if call.approval else "COMPLETED"):
+        elif call.status == RELEASED and seal.status not in ({"HELD", "HALTED"} if call.approval else {"COMPLETED"}):
             yield f"call {call.number} released {seal.window_id}, which was sealed as {seal.status}"
         elif seal.charge not in facts.charges:
             yield f"{seal.window_id} was charged {seal.charge}, which no risk costs"
@@ -344,7 +430,8 @@ def graphs_are_sound(facts: Facts) -> Iterator[str]:
 def nothing_passes_silently(facts: Facts) -> Iterator[str]:
     """A call ends in an answer with all its headers or in a refusal with a reason, by its limit; never in a defect."""
     for call in facts.calls:
-        if call.ended - call.started > call.limit_s:
+        given_up = not call.status and not call.front_up  # by a client whose sidecar, or the way to it, was down
+        if call.ended - call.started > call.limit_s and not given_up:
             yield f"call {call.number} took {call.ended - call.started:.1f} s of {call.limit_s:.1f} s"
         if call.status == 0 or (call.status == 500 and not call.reason and not call.front_up):
             if call.front_up and not call.left:
@@ -435,11 +522,14 @@ def told_as_sealed(facts: Facts) -> Iterator[str]:
     """
     seals = {seal.hmac: seal for session in facts.sessions for seal in session.seals}
     spent = {one.session_id for one in facts.sessions if one.budget is not None and one.budget <= DEPLETED_AT}
+    over = {one.session_id for one in facts.sessions if one.budget is not None and not one.active}
     for call in facts.calls:
         seal = seals.get(call.hmac) if call.kind == CHAT and call.status in {RELEASED, HALTED} else None
         if seal is None:
             continue
         if call.reason == "BUDGET_DEPLETED" and call.session_id in spent:
+            continue
+        if call.reason in BELOW_AN_END and str(call.shown.get("ancestor_session_id", "")) in over:
             continue
         told = "COMPLETED" if call.status == RELEASED else "HELD" if call.reason == "HELD_FOR_REVIEW" else "HALTED"
         if told != ("COMPLETED" if call.approval else seal.status):
@@ -481,11 +571,15 @@ RULES: Mapping[str, Sequence[Rule]] = {
         reads_never_rise,
         paths_never_rise,
         budget_is_what_the_log_charged,
+        linked_sessions_begin_with_what_was_left,
         told_budgets_are_the_stores,
+        told_never_rises,
+        sums_are_exact,
         callers_are_charged_exactly,
         everything_is_back,
     ),
     "I2": (nothing_after_the_end,),
+    "I20": (nothing_below_an_end,),
     "I3": (settled_exactly_once, outcomes_are_settled),
     "I4": (released_answers_are_in_the_log,),
     "I5": (chains_verify,),
@@ -535,7 +629,7 @@ class _Tree:
             seal.charge for one in all_of_it if one.session_id != root.session_id
             for seal in one.seals if seal.status == "HALTED"
         )  # fmt: skip
-        return max(0, FULL - own * min(2, len(all_of_it)) - grave)
+        return max(0, _start(root) - own * min(2, len(all_of_it)) - grave)
 
 
 def _flat(children: Mapping[str, Sequence[Session]]) -> Iterator[Session]:
@@ -549,7 +643,12 @@ def _trees(sessions: Sequence[Session]) -> _Tree:
 
 def _most(session: Session) -> int:
     """Return the lowest path of what was sealed and settled."""
-    return min(_own_paths(session).values(), default=FULL)
+    return min(_own_paths(session).values(), default=_start(session))
+
+
+def _start(session: Session) -> int:
+    """Return what the first window of a session starts from: what a full session left, where it goes on from one."""
+    return session.began if session.continues else FULL
 
 
 def _own_paths(session: Session) -> dict[str, int]:
@@ -558,12 +657,12 @@ def _own_paths(session: Session) -> dict[str, int]:
     paths: dict[str, int] = {}
     for seal in sorted(session.seals, key=lambda one: one.number):
         if seal.hmac in settled:
-            paths[seal.window_id] = _path(seal, paths)
+            paths[seal.window_id] = _path(seal, paths, _start(session))
     return paths
 
 
-def _path(seal: Seal, paths: Mapping[str, int]) -> int:
-    start = min((paths[parent] for parent in seal.parents if parent in paths), default=FULL)
+def _path(seal: Seal, paths: Mapping[str, int], began: int) -> int:
+    start = min((paths[parent] for parent in seal.parents if parent in paths), default=began)
     return max(0, start - seal.charge)
 
 

@@ -88,11 +88,17 @@ def no_idempotency() -> None:
 
 @weakness
 def silent_defaults() -> None:
-    """An analysis that cannot be had counts as a mild one."""
+    """An analysis that cannot be had counts as a mild one, and a place that cannot be had as one."""
     from interlock.domain.errors import Refused
     from interlock.runtime.rpc.peers import DpePeer
 
-    analyze = DpePeer.analyze
+    analyze, reserve = DpePeer.analyze, DpePeer.reserve
+
+    async def anywhere(self: Any, deadline: Any) -> str:
+        try:
+            return await reserve(self, deadline)
+        except Refused:
+            return ""
 
     async def mild(self: Any, request: Any, deadline: Any) -> Any:
         try:
@@ -104,7 +110,7 @@ def silent_defaults() -> None:
             report.choices.add(choice_index=0, composite_score=report.composite_score, risk_level=report.risk_level)
             return report
 
-    DpePeer.analyze = mild  # type: ignore[method-assign]
+    DpePeer.analyze, DpePeer.reserve = mild, anywhere  # type: ignore[method-assign]
 
 
 @weakness

@@ -18,7 +18,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
 from interlock.domain.errors import Refused
 from interlock.runtime.rpc.errors import HTTP_CODES, from_rpc_error
-from tests.faults.facts import CHAT, DELEGATE, GRPC, HTTP, LOOK, PLAIN, RELEASED, STREAM, Call
+from tests.faults.facts import CHAT, DELEGATE, END, GRPC, HTTP, LOOK, PLAIN, RELEASED, STREAM, Call
 from tests.faults.parts.cluster import Cluster
 from tests.faults.verifier import token_in
 from tests.support.sidecar.oversight import decision, token_for
@@ -26,7 +26,8 @@ from tests.support.sidecar.oversight import decision, token_for
 RISKS = ("LOW", "LOW", "LOW", "MEDIUM", "MEDIUM", "HIGH", "CRITICAL")
 ENDED = frozenset({
     "BUDGET_DEPLETED", "SESSION_TERMINATED", "MAX_WINDOWS_EXCEEDED", "MAX_DAG_NODES_EXCEEDED", "CHAIN_BROKEN",
-    "SESSION_STATE_LOST", "SESSION_NOT_FOUND", "TOKEN_EXPIRED", "TOKEN_FROM_FUTURE",
+    "SESSION_STATE_LOST", "SESSION_NOT_FOUND", "TOKEN_EXPIRED", "TOKEN_FROM_FUTURE", "ANCESTOR_ENDED",
+    "ANCESTOR_EXHAUSTED", "ANCESTOR_HALTED",
 })  # fmt: skip
 """Reasons after which a session is not gone on with."""
 
@@ -40,6 +41,9 @@ NOTHING = {"crp-safety-policy-report-only": "halt-on MEDIUM"}
 
 REVIEW_S = 3.0
 """Patience of a reviewer with the audit service."""
+
+WINDOWS_USED = "MAX_WINDOWS_EXCEEDED"
+"""Says that a token is of the last window; older ones may still be branched from."""
 
 STUCK = frozenset({"TOKEN_EXPIRED", "TOKEN_FROM_FUTURE"})
 """Reasons that say nothing of the session itself: its token is of another time."""
@@ -101,6 +105,11 @@ class Agent:
         self.history.agents.append(self)
         # Drawn apart from what is done, so that a seed does the same however it goes in.
         self._manner = random.Random(f"{self.name} {hash(self.rng.getstate()[1])}")
+
+    @property
+    def client(self) -> str:
+        """The client that it works for, with those below it; each has a key of its own."""
+        return self.name.split(".", maxsplit=1)[0]
 
     @property
     def root(self) -> str:
@@ -221,6 +230,19 @@ class Agent:
             )
             self.bound |= {call.session_id} - {""}
 
+    async def end_above(self) -> None:
+        """End the session while a sub-agent works, which then asks for more."""
+        child = await self.delegate()
+        if child is None or not self.session_id:
+            return
+        await child.chat("LOW")
+        headers = {"crp-session-token": self.token}
+        ending = self.ask(END, "DELETE", f"/crp/v3/session/{self.session_id}", headers=headers, token=self.token)
+        _, ended = await asyncio.gather(child.chat(self.rng.choice(RISKS)), ending)
+        if ended.status == RELEASED:
+            self.ended = "SESSION_TERMINATED"
+        await child.chat("LOW")
+
     async def look(self) -> Call | None:
         """Look at the session."""
         if not (self.token and self.session_id):
@@ -304,6 +326,8 @@ class Agent:
             await self.plain()
         elif chance < 0.95:
             await self.chat(self.rng.choice(RISKS), leave_after_s=self.rng.choice((0.01, 0.05, 0.3)))
+        elif chance < 0.98:
+            await self.end_above()
         else:
             await self.chat("MEDIUM", headers={"crp-agent-safety-budget": "1.0"})  # what a client says lifts nothing
 
@@ -325,11 +349,14 @@ class Agent:
         await asyncio.sleep(max(0.0, self._doubtful_until(mended) - time.monotonic()))
         deadline, refused, fresh = time.monotonic() + limit_s, 0, ""
         ways: list[str] = []
+        used: set[str] = set()
         if self.session_id and self.token and self.ended and self.ended not in STUCK:
             await self.chat("LOW")  # what is over stays over, whatever the store has lost meanwhile
+            self.ended = "" if self.ended == WINDOWS_USED else self.ended
         while self.session_id and not self.ended:
             # A window that was continued is gone on from by a branch, and any of them will do.
-            pointed = [token for token, pointer in reversed(self.points) if pointer] or [self.token]
+            open_points = [token for token, pointer in reversed(self.points) if pointer and token not in used]
+            pointed = open_points or [self.token]
             token, pattern = pointed[refused // 2 % len(pointed)], ("LINEAR", "BRANCH")[refused % 2]
             if fresh:  # of a window that was settled without us: it may have been the last, and then it points nowhere
                 token, pattern = fresh, "LINEAR"
@@ -337,6 +364,10 @@ class Agent:
             fresh = self.token if call.reason == "WINDOW_ALREADY_SETTLED" and token_in(call.headers) else ""
             if call.status in {RELEASED, 451}:
                 return True
+            if call.reason == WINDOWS_USED and token not in used:
+                self.ended = ""
+                used.add(token)
+                continue
             if call.reason == "TOKEN_REPLAYED" and not any(pointer for _, pointer in self.points):
                 return True  # its first window was settled, and no client has the token to continue
             ways.append(call.reason)
@@ -393,7 +424,7 @@ def _outcome(kind: str, response: httpx.Response) -> dict[str, Any]:
     shown = _json(response)
     if response.status_code != RELEASED:
         found |= {"reason": str(shown.get("reason", "")), "shown": shown.get("metadata") or {}}
-    elif kind == LOOK:
+    elif kind in {LOOK, END}:
         found["budget"] = int(shown["safety_budget_micros"])
         headers.setdefault("crp-context-session-id", str(shown["session_id"]))
     elif kind == DELEGATE:

@@ -15,17 +15,19 @@ from interlock.domain.budget import Micros
 from interlock.domain.errors import Refused
 from interlock.domain.ids import SessionId
 from interlock.domain.session.caller import Begun, CallerAsk, caller_id_of, rebuild
+from interlock.domain.session.hold import HoldWindow
 from interlock.domain.session.state import Committed, CommitWindow, OpenedWindow
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
 from interlock.session.store.redis import RedisStore, caller_key_of
 from interlock.session.store.store import MemoryStore, Store
-from tests.support.session.sessions import first_ask, new_state, next_ask, settle
+from tests.support.session.sessions import first_ask, new_state, next_ask, session_id, settle, window_id
 
 RUNS = count(1)
 SESSIONS = 3
 PERIODS = st.integers(7, 10)
 CHARGES = st.sampled_from([0, 0, 50_000, 150_000, 350_000])
+HOLDS = st.sampled_from([50_000, 350_000, 500_000])
 STEPS = st.one_of(
     st.tuples(st.just("start"), st.integers(0, SESSIONS - 1), PERIODS),
     st.tuples(st.just("open"), st.integers(0, SESSIONS - 1), PERIODS),
@@ -38,6 +40,10 @@ STEPS = st.one_of(
     st.tuples(st.just("again"), st.integers(0, 9)),
     st.tuples(st.just("lost"), PERIODS),
     st.tuples(st.just("rebuilt"), PERIODS),
+    st.tuples(st.just("hold"), st.integers(0, SESSIONS - 1), HOLDS),
+    st.tuples(st.just("hold"), st.integers(0, SESSIONS - 1), HOLDS),
+    st.tuples(st.just("abandon"), st.integers(0, SESSIONS - 1)),
+    st.tuples(st.just("streamed"), st.integers(0, SESSIONS - 1), PERIODS, HOLDS, CHARGES),
     st.tuples(st.just("session rebuilt"), st.integers(0, SESSIONS - 1)),
 )
 
@@ -92,6 +98,22 @@ class Two:
             if at not in self.last:
                 await self.start(at, period)
             await self.open(at, period)
+            await self.commit(at, charge)
+        elif name in {"hold", "abandon"} and given[0] in self.opened:
+            session, window = session_id(self.numbers[given[0]]), window_id(self.asked[given[0]])
+            view = self.opened[given[0]].caller
+            period = view.number if view else 0
+            if name == "hold":
+                ask = HoldWindow(session, session, window, Micros(given[1]), Micros(1_000_000), self.caller_id, period)
+                await self.both("hold", ask)
+            else:
+                await self.both("abandon", session, session, window, self.caller_id)
+        elif name == "streamed":
+            at, period, amount, charge = given
+            if at not in self.last:
+                await self.start(at, period)
+            await self.open(at, period)
+            await self.step("hold", at, amount)
             await self.commit(at, charge)
         elif name == "again" and self.sealed:
             await self.both("commit", self.sealed[given[0] % len(self.sealed)])

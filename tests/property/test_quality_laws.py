@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.domain.policy.directives import Tier
-from interlock.domain.quality import QualityWeights, capped, quality_score
+from interlock.domain.policy.quality import QualityWeights, capped, quality_score
 from interlock.dpe.quality import completeness, flow
 from interlock.dpe.quality.queries import Need
 from interlock.dpe.quality.register import Register, consistency

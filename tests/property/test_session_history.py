@@ -42,7 +42,7 @@ def test_the_history_cut_from_the_text_is_the_one_of_the_rule(drawn):
     entries, place = drawn
     dag = stored(entries)
     outcome = f"{place + 1} 1000000 1000000 1 1 0 sha256:00 - {place + 1} -".encode()
-    history = records.committed_from([0, TERMS, b"sha256:00", outcome, dag, []], settle(1)).history
+    history = records.committed_from([0, TERMS, b"sha256:00", outcome, dag, [], 1_000_000, []], settle(1)).history
 
     assert history == trace_history(dag_text.steps_from(dag, place + 1), [place])
     assert len(history.lineage) <= LINEAGE_KEPT

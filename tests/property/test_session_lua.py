@@ -16,6 +16,8 @@ from interlock.domain.budget import Micros
 from interlock.domain.chain.chain_state import ChainState
 from interlock.domain.dag.dag import violations
 from interlock.domain.errors import Refused
+from interlock.domain.ids import WindowId
+from interlock.domain.session.hold import HoldWindow
 from interlock.domain.session.state import Committed, SessionState
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
@@ -51,6 +53,8 @@ def seldom(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.integers(0, 9).flatmap(lambda n: values if n == 9 else st.none())
 
 
+AMOUNTS = st.sampled_from([350_000, 350_000, 1, 150_000]) | st.integers(1, 500_000)
+
 OPENS = st.fixed_dictionaries(
     {
         "window": WINDOWS,
@@ -82,6 +86,8 @@ STEPS = st.one_of(
     st.tuples(st.just("round"), OPENS, COMMITS),
     st.tuples(st.just("again"), st.integers(-3, -1)),
     st.tuples(st.just("abandon"), WINDOWS),
+    st.tuples(st.just("hold"), WINDOWS, AMOUNTS, BUDGETS | st.just(1_000_000)),
+    st.tuples(st.just("flown"), OPENS, AMOUNTS),
     st.tuples(st.sampled_from(["start", "read", "read", "read", "read", "read", "read", "terminate"])),
 )
 LIMITS = st.tuples(
@@ -146,10 +152,19 @@ class Pair:
             event(f"again: {got[1] if isinstance(got, tuple) else 'duplicate' if got.duplicate else 'settled'}")
         elif name == "abandon":
             await self.both("abandon", self.id, self.id, window_id(given[0]))
+        elif name == "hold":
+            await self.hold(window_id(given[0]), given[1], given[2])
+        elif name == "flown":  # open and hold at once: what follows meets the hold
+            await self.open({**given[0], "token": 0, "pointer": None, "wrong": None, "token_budget": None})
+            await self.hold(window_id(given[0]["window"]), given[1], 1_000_000)
         elif name == "terminate":
             await self.both("terminate", self.id, self.id)
         elif name == "start":
             await self.both("start", self.first)
+
+    async def hold(self, window: WindowId, amount: int, ceiling: int) -> None:
+        got = await self.both("hold", HoldWindow(self.id, self.id, window, Micros(amount), Micros(ceiling)))
+        event(f"hold: {got[1] if isinstance(got, tuple) else 'held'}")
 
     async def open(self, given: dict[str, Any]) -> None:
         changed: dict[str, Any] = {"now_ms": given["now_ms"], "lease_ms": given["lease_ms"]}
@@ -231,9 +246,11 @@ def check_laws(before: SessionState | None, after: SessionState) -> None:
         assert after.status >= before.status
         assert after.nodes[: len(before.nodes)] == before.nodes
         assert after.outcomes[: len(before.outcomes)] == before.outcomes
+        settled = {node.window_id for node in after.nodes if not node.failed}
+        assert not settled & {hold.window_id for hold in after.holds}
 
 
-@pytest.mark.req("BUD-4", "BUD-8", "BRK-1", "DAG-2", "TOK-5")
+@pytest.mark.req("BUD-4", "BUD-8", "BUD-11", "BRK-1", "DAG-2", "TOK-5")
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limits=LIMITS, steps=st.lists(STEPS, min_size=1, max_size=25), started=st.sampled_from([True] * 9 + [False]))
 def test_lua_and_the_rule_answer_alike_and_keep_the_same_state(runner, redis_store, limits, steps, started):

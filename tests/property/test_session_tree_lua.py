@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
 from interlock.domain.breaker import breaker_state
-from interlock.domain.budget import FULL, Micros
+from interlock.domain.budget import FULL, OPEN_AT, Micros
+from interlock.domain.chain.chain_state import ChainState
 from interlock.domain.dag.dag import BRANCH, FAN_IN, FAN_OUT, LINEAR, violations
 from interlock.domain.ids import ContinuationId, SessionId
-from interlock.domain.session.state import FailWindow, OpenedWindow, SessionState, Status
+from interlock.domain.session.state import Committed, FailWindow, OpenedWindow, SessionState, Status
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
 from interlock.session.store.redis import RedisStore
@@ -62,6 +63,7 @@ COMMITS = st.fixed_dictionaries(
         "parent_charge": st.sampled_from([0] * 5 + [350_000]),
         "facts": st.lists(st.integers(0, 12), max_size=4),
         "wrong": st.sampled_from([None] * 12 + ["number", "ancestors", "lost lease", "parents", "pattern"]),
+        "above": st.none() | st.tuples(st.integers(0, 1_000_000), st.integers(0, 3), st.booleans()),
     }
 )
 STEPS = st.one_of(
@@ -75,12 +77,15 @@ STEPS = st.one_of(
     st.tuples(st.just("abandon"), PLACES),
     st.tuples(st.just("child"), PLACES, st.sampled_from([1_000_000] * 4 + [300_000, 90_000]), PLACES, st.booleans()),
     st.tuples(st.just("end"), st.integers(0, 60)),
+    st.tuples(st.just("round"), OPENS, COMMITS),
+    st.tuples(st.just("halt"), PLACES),
+    st.tuples(st.just("orphan"), PLACES, PLACES, st.sampled_from(["end", "halt"])),
 )
 OPENED: dict[str, Any] = {
     "session": 0, "pattern": FAN_OUT, "at": 0, "others": [], "leaves": False, "partial": False, "twice": False, "minutes": 0,
 }  # fmt: skip
 SETTLED: dict[str, Any] = {
-    "charge": 0, "status": "COMPLETED", "accumulate": False, "parent_charge": 0, "facts": [], "wrong": None
+    "charge": 0, "status": "COMPLETED", "accumulate": False, "parent_charge": 0, "facts": [], "wrong": None, "above": None
 }  # fmt: skip
 ROOTED = [("round", OPENED, SETTLED)] * 3
 """Most trees begin with a window and two that run side by side after it."""
@@ -179,6 +184,7 @@ class Tree:
             ask = pointer_ask(n, state, own.window_id, **changed)
         got = await self.both("open", ask)
         if isinstance(got, OpenedWindow):
+            check_opened(got, await self.states())
             self.opened[n] = got
         return n
 
@@ -198,6 +204,10 @@ class Tree:
             parent_charge=Micros(given["parent_charge"]),
             facts=tuple(f"{fact:016x}" for fact in given["facts"]),
         )
+        if given["above"] is not None:
+            budget, sealed, ended = given["above"]
+            told = ChainState(Micros(budget), sealed, ended=ended)
+            ask = replace(ask, above=(told,) * len(ask.ancestors))
         if given["wrong"] == "number":
             ask = replace(ask, window_number=ask.window_number + 1)
         elif given["wrong"] == "ancestors":
@@ -208,7 +218,9 @@ class Tree:
             ask = replace(ask, pattern=FAN_IN if ask.pattern != FAN_IN else BRANCH)
         elif given["wrong"] == "lost lease":
             await self.both("abandon", self.root, ask.session_id, ask.window_id)
-        await self.both("commit", ask)
+        got = await self.both("commit", ask)
+        if isinstance(got, Committed):
+            check_told(got, await self.states())
         self.asked.append(ask)
 
     async def round(self, opening: dict[str, Any], committing: dict[str, Any]) -> None:
@@ -243,9 +255,69 @@ class Tree:
         if isinstance(got, int):
             self.sessions.append(child.terms.session_id)
 
+    async def halt(self, place: int) -> None:
+        """Have a session of the tree spend all that it has: what is above and below it follows."""
+        n = await self.open({**OPENED, "session": place, "pattern": LINEAR, "leaves": True})
+        for _ in range(3 if n in self.opened else 0):
+            await self._commit(n, {**SETTLED, "charge": 500_000})
+            n = await self.open({**OPENED, "session": place, "pattern": LINEAR, "leaves": True})
+            if n not in self.opened:
+                break
+
+    async def orphan(self, place: int, over: int, how: str) -> None:
+        """Have a session end above one that has a window in flight, which is settled then, and whose next one is asked for."""
+        await self.child(place, 1_000_000, next(self.windows), approved=True)
+        below = [at for at, session in enumerate(self.sessions) if session != self.root]
+        if not below:
+            return
+        at = below[place % len(below)]
+        opening = {**OPENED, "session": at, "pattern": LINEAR, "leaves": True}
+        n = await self.open(opening)
+        above = (await self.state(at)).terms.ancestors
+        top = self.sessions.index(above[over % len(above)])
+        if how == "end":
+            await self.both("terminate", self.root, self.sessions[top])
+        else:
+            await self.halt(top)
+        if n in self.opened:
+            await self._commit(n, SETTLED)
+        await self.open(opening)
+
     async def end(self, place: int) -> None:
         if place < 4:
             await self.both("terminate", self.root, self.sessions[place % len(self.sessions)])
+
+
+def over(states: dict[SessionId, SessionState], session: SessionId) -> list[SessionState]:
+    return [states[each] for each in states[session].terms.ancestors]
+
+
+def check_opened(opened: OpenedWindow, states: dict[SessionId, SessionState]) -> None:
+    """Nothing is admitted below a session that is OPEN or ended, and where costs add up nothing with more than the tree has (I20)."""
+    above = over(states, opened.terms.session_id)
+    assert all(one.status is Status.ACTIVE and one.budget > OPEN_AT for one in above)
+    if opened.terms.accumulate:
+        assert opened.session_budget <= min([FULL, *(one.budget for one in above)])
+
+
+def check_told(settled: Committed, states: dict[SessionId, SessionState]) -> None:
+    """A settlement says whether something above it ended, and never tells more than the session, or its tree's sum, has."""
+    state = states[settled.terms.session_id]
+    above = over(states, settled.terms.session_id)
+    ended = [one for one in above if one.status is not Status.ACTIVE or one.budget <= OPEN_AT]
+    assert (settled.barrier is not None) == bool(ended)
+    if settled.barrier is not None:
+        assert settled.barrier.session_id == ended[0].terms.session_id
+    assert settled.left <= min(state.budget, settled.outcome.session_budget)
+    if settled.terms.accumulate:
+        assert settled.left <= min([FULL, *(one.budget for one in above)])
+
+
+def check_sum(states: dict[SessionId, SessionState], root: SessionId) -> None:
+    """All that was charged anywhere in the tree is gone from the root at once (reading 13)."""
+    if states[root].terms.accumulate:
+        charged = sum(node.charge for state in states.values() for node in state.nodes)
+        assert states[root].budget <= max(0, FULL - charged)
 
 
 def check_laws(before: dict[SessionId, SessionState], after: dict[SessionId, SessionState]) -> None:
@@ -286,9 +358,11 @@ async def drive(redis_store: Store, limits: dict[str, Any], steps: list[tuple[An
         await tree.step(*step)
         after = await tree.states()
         check_laws(before, after)
+        check_sum(after, tree.root)
         before = after
 
 
+@pytest.mark.finding("F-10", "F-11", "F-12")
 @pytest.mark.req("AGT-2", "BUD-6", "BUD-7", "BUD-8", "BUD-10", "BRK-4", "DAG-2", "DAG-3", "DAG-9")
 @settings(
     max_examples=200,

@@ -10,7 +10,7 @@ import pytest
 from tests.support.paths import ROOT
 
 
-@pytest.mark.parametrize("script", ["gen_protos.py", "gen_docs.py", "gen_requirements.py"])
+@pytest.mark.parametrize("script", ["gen_protos.py", "gen_docs.py", "gen_requirements.py", "gen_chart.py"])
 def test_committed_output_is_what_the_generator_writes(script):
     """Stubs, reference pages and the requirements table are those that their sources give now."""
     command = [sys.executable, str(ROOT / "scripts" / script), "--check"]

@@ -32,7 +32,10 @@ MOST_CASTS = 4
 MOST_SHARED_NAMES = 10
 SHARED_NAMES = {
     "Sealed": "a window after its seal: inside the audit transaction its HMAC, in the sidecar the settlement that follows",
+    "Effect": "a change of a variable, by the name that the peer's code has; a change of a session by a settlement",
+    "Lease": "a slice of a budget that an agent spends; the time in which a window may be sealed",
     "Settings": "an agent's address and key in the client, which may not import the runtime; the mesh's settings",
+    "State": "what a kernel's variables hold, by the name that the peer's code has; what a client's session keeps",
 }
 """Public classes of one name in two modules → why each place keeps it."""
 

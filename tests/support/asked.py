@@ -47,7 +47,7 @@ def asked(
             for number, (name, given) in enumerate(calls)
         ]
     data = json.dumps({"choices": [{"index": 0, "message": said}]}).encode()
-    outputs = completion.read(data, wanted=1, max_depth=32).outputs
+    outputs = completion.read(data, completion.AnswerAsked("m"), max_depth=32).outputs
     return read_request(
         dpe_pb2.AnalyzeRequest(
             query=evidence.query, prompt=evidence.prompt, facts=evidence.facts, outputs=outputs,

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from interlock.api.audit.v1 import audit_pb2
@@ -20,11 +19,12 @@ from interlock.domain import ids
 from interlock.domain.chain import audit_events
 from interlock.domain.chain.chain import canonical_json, content_hash
 from interlock.domain.errors import exhausted, invalid
+from interlock.domain.held import KEPT, MAX_HELD_BYTES
 from interlock.domain.risk.risk import RiskLevel
+from interlock.runtime.proto_json import as_json
 
 MAX_DATA_BYTES = 65_536
 MAX_CONTENT_BYTES = 4_194_304
-MAX_HELD_BYTES = 16_777_216
 LONGEST_HOLD_S = 2_592_000
 MAX_PARENTS = 1_000
 MAX_DEPTH = 64
@@ -39,6 +39,7 @@ A fan-in that continues without its failed children may have a single one (SPEC-
 OWN_TYPES = audit_events.OWN_TYPES
 """Events that only this service writes: from a caller they would speak for the chain."""
 
+_NOT_FINITE = ('"NaN"', 'Infinity"')
 _EVENT_TYPE = re.compile(r"[A-Z][A-Z0-9_]{2,63}", re.ASCII)
 _HASH = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z", re.ASCII)
@@ -127,15 +128,17 @@ def _settle_json(request: audit_pb2.AppendRequest) -> str:
     if text is None and not request.settle_json:
         expected = "settlement must hold no field of a later version; upgrade the audit service first"
         raise invalid("INVALID_FIELD", expected, field="settlement")
-    return json_object("settle_json", request.settle_json if text is None else text)
+    return json_object("settle_json", request.settle_json) if text is None else _short("settle_json", text)
 
 
 def _hold(request: audit_pb2.AppendRequest) -> Hold | None:
     if not request.held:
         return None
-    if request.status != "HELD" or not 1 <= request.hold_s <= LONGEST_HOLD_S:
+    if request.status not in KEPT or not 1 <= request.hold_s <= LONGEST_HOLD_S:
         raise invalid(
-            "INVALID_HOLD", f"a window of status HELD is held for 1 to {LONGEST_HOLD_S} seconds", field="hold_s"
+            "INVALID_HOLD",
+            f"a window of status HELD or HALTED is held for 1 to {LONGEST_HOLD_S} seconds",
+            field="hold_s",
         )
     if len(request.held) > MAX_HELD_BYTES:
         raise exhausted("HELD_TOO_LARGE", f"a held response has at most {MAX_HELD_BYTES} bytes, headers included")
@@ -201,8 +204,7 @@ def json_object(what: str, text: str) -> str:
 
 def _json_object(what: str, text: str) -> tuple[dict[str, Any], str]:
     """Return a JSON object and its canonical text."""
-    if len(text.encode()) > MAX_DATA_BYTES:
-        raise exhausted("JSON_TOO_LARGE", f"{what} has at most {MAX_DATA_BYTES} bytes", field=what)
+    _short(what, text)
     try:
         value = _STRICT.decode(text or "{}")
         canonical = canonical_json(value)
@@ -217,6 +219,12 @@ def _json_object(what: str, text: str) -> tuple[dict[str, Any], str]:
             field=what,
         )
     return value, canonical
+
+
+def _short(what: str, text: str) -> str:
+    if len(text.encode()) > MAX_DATA_BYTES:
+        raise exhausted("JSON_TOO_LARGE", f"{what} has at most {MAX_DATA_BYTES} bytes", field=what)
+    return text
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -244,9 +252,11 @@ def _depth(value: Any) -> int:
 def _report(request: audit_pb2.AppendRequest) -> bytes:
     if not request.HasField("report"):
         raise invalid("REPORT_MISSING", "a window is sealed with its report")
-    if not all(math.isfinite(number) for number in _floats(request.report)):
+    text = canonical_json(as_json(request.report, proto_names=True))
+    # Such a number becomes one of these words; so may a text, and then the numbers are looked at one by one.
+    if any(word in text for word in _NOT_FINITE) and not all(map(math.isfinite, _floats(request.report))):
         raise invalid("INVALID_NUMBER", "the report holds a number that is not finite", field="report")
-    return canonical_json(MessageToDict(request.report, preserving_proto_field_name=True)).encode()
+    return text.encode()
 
 
 def _floats(value: Any) -> Iterator[float]:

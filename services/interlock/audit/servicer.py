@@ -9,6 +9,8 @@ from interlock.api.audit.v1 import audit_pb2, audit_pb2_grpc
 from interlock.api.common.v1 import common_pb2
 from interlock.audit.erasure.erasure import Eraser
 from interlock.audit.holds.held import HeldResponses
+from interlock.audit.kept import KeptAnswers
+from interlock.audit.kernel.records import KernelRecords
 from interlock.audit.merkle.checkpoints import Notary
 from interlock.audit.merkle.proofs import LogProofs
 from interlock.audit.requests import Note
@@ -35,10 +37,12 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
     def __init__(
         self, audit_log: AuditLog, appender: Appender, sealer: Sealer, *,
         notary: Notary | None = None, streaming: Streaming | None = None, reread_within: int = WITHIN,
+        kept_days: int = 30,
     ) -> None:  # fmt: skip
         """Without a *notary* there are no checkpoints and nothing is fenced; without *streaming* there are no sinks.
 
-        *reread_within*: in how many of its windows every stored record of a session is read again.
+        *reread_within*: in how many of its windows every stored record of a session is read again. *kept_days*: how long answers
+        are kept for what goes on from them.
         """
         super().__init__()
         self.notary, self._streaming, self._appender = notary, streaming, appender
@@ -54,6 +58,8 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         self._callers = CallerRecords(audit_log, self.readers, chains, sealer.keyring)
         self._proofs = LogProofs(audit_log, self.readers, appender, sealer, notary)
         self._eraser = Eraser(appender, sealer)
+        self._kept = KeptAnswers(audit_log, self.readers, appender, sealer, days=kept_days)
+        self._kernels = KernelRecords(audit_log, self.readers, appender, sealer, chains)
         self.holds = HeldResponses(
             audit_log, self.readers, chains, appender, sealer, require_anchored=self._require_anchored
         )
@@ -123,8 +129,10 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
     async def GetContents(  # noqa: N802 - gRPC's name
         self, request: audit_pb2.GetContentsRequest, context: Any
     ) -> audit_pb2.GetContentsResponse:
-        """Read the texts of one session's windows, only from a chain that verifies."""
+        """Read the texts of one session's windows, only from a chain that verifies. A person's look is on record first."""
         del context
+        if request.viewer:
+            await self._writer.viewed(request)
         return await self._reader.contents(request)
 
     @answers_refusals(audit_pb2.DropContentResponse)
@@ -134,6 +142,30 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         """Delete the text of a window that no one was given."""
         del context
         return await self._writer.drop_content(request)
+
+    @answers_refusals(audit_pb2.KeepAnswerResponse)
+    async def KeepAnswer(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.KeepAnswerRequest, context: Any
+    ) -> audit_pb2.KeepAnswerResponse:
+        """Keep a released answer for what goes on from it."""
+        del context
+        return await self._kept.keep(request)
+
+    @answers_refusals(audit_pb2.GetKeptAnswersResponse)
+    async def GetKeptAnswers(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.GetKeptAnswersRequest, context: Any
+    ) -> audit_pb2.GetKeptAnswersResponse:
+        """Read a kept answer, after everything that it goes on from."""
+        del context
+        return await self._kept.get(request)
+
+    @answers_refusals(audit_pb2.DropKeptAnswerResponse)
+    async def DropKeptAnswer(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.DropKeptAnswerRequest, context: Any
+    ) -> audit_pb2.DropKeptAnswerResponse:
+        """Delete a kept answer."""
+        del context
+        return await self._kept.drop(request)
 
     @answers_refusals(audit_pb2.VerifyResponse)
     async def Verify(  # noqa: N802 - gRPC's name
@@ -187,6 +219,22 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
     ) -> audit_pb2.GetTreeRecordsResponse:
         """Read the records of several trees, as far as one answer and the caller's deadline hold them."""
         return await self._records.several(request, time_remaining=context.time_remaining)
+
+    @answers_refusals(audit_pb2.SealKernelResponse)
+    async def SealKernel(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.SealKernelRequest, context: Any
+    ) -> audit_pb2.SealKernelResponse:
+        """Append records of a kernel, each right after the one that it names."""
+        del context
+        return await self._kernels.seal(request)
+
+    @answers_refusals(audit_pb2.GetKernelRecordResponse)
+    async def GetKernelRecord(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.GetKernelRecordRequest, context: Any
+    ) -> audit_pb2.GetKernelRecordResponse:
+        """Read the sealed records of a kernel."""
+        del context
+        return await self._kernels.read(request)
 
     @answers_refusals(audit_pb2.GetCheckpointResponse)
     async def GetCheckpoint(  # noqa: N802 - gRPC's name

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from google.protobuf.json_format import MessageToDict, Parse, ParseError
+from google.protobuf.json_format import Parse, ParseError
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.chain.chain import canonical_json
+from interlock.runtime.proto_json import as_json
 
 
 def settlement_json(settlement: session_pb2.CommitWindowRequest) -> str | None:
@@ -18,7 +19,7 @@ def settlement_json(settlement: session_pb2.CommitWindowRequest) -> str | None:
     parts: list[Message] = [settlement, *settlement.edges]
     if any(len(UnknownFieldSet(part)) for part in parts):
         return None
-    return canonical_json(MessageToDict(settlement))
+    return canonical_json(as_json(settlement))
 
 
 def settlement_message(text: str) -> session_pb2.CommitWindowRequest | None:

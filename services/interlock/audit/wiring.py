@@ -51,7 +51,13 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
     await notary.open()
     streaming = open_streaming(settings, audit_log, appender, sealer)
     servicer = AuditServicer(
-        audit_log, appender, sealer, notary=notary, streaming=streaming, reread_within=settings.audit_reread_windows
+        audit_log,
+        appender,
+        sealer,
+        notary=notary,
+        streaming=streaming,
+        reread_within=settings.audit_reread_windows,
+        kept_days=settings.kept_answers_days,
     )
     streaming.start()
     retention = Retention(settings, audit_log, appender, sealer, clock)
@@ -88,12 +94,15 @@ def readiness(
     """Return the service's ``unready_dependencies``: whether the log can be read, and whether the last write succeeded."""
 
     async def unready_dependencies() -> Mapping[str, str]:
+        failure: StoreFailed | None = None
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 failure = await appender.probe()
                 await servicer.readers.run(audit_log.ping)
         except StoreFailed as failed:
-            failure = failed
+            failure = (
+                failure or failed
+            )  # the writer knows more: it tells a log that was emptied from one that cannot be read
         except TimeoutError:
             return {DEPENDENCY: f"the audit log does not answer within {CHECK_TIMEOUT_S:g} s"}
         except Refused as refused:

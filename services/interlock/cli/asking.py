@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import grpc
 
 from interlock.domain.errors import Refused
 from interlock.runtime.rpc.client import call_service
-from interlock.runtime.rpc.places import address_to_call
+from interlock.runtime.rpc.echo_channel import EchoChannel
+from interlock.runtime.rpc.places import address_to_ask
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.tls.mutual import channel_to
 
@@ -23,17 +24,19 @@ def asked(service: str, settings: Settings, call: Callable[[grpc.aio.Channel], A
 
 
 async def _asked(service: str, settings: Settings, call: Callable[[grpc.aio.Channel], Awaitable[A]]) -> A:
-    address = address_to_call(settings, service)
+    address = address_to_ask(settings, service)
     size = settings.max_message_bytes
     # Calls inside the mesh never use a proxy from the environment.
     options = (("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", size))
+    accept = settings.answers_without_echo == "accept"
     async with channel_to(service, settings, address, options) as channel:
         try:
-            return await call_service(service, call(channel))
+            echoing = cast("grpc.aio.Channel", EchoChannel(channel, accept_without=accept))
+            return await call_service(service, call(echoing))
         except Refused as refused:
             if refused.reason in {f"{service.upper()}_UNAVAILABLE", "DEADLINE_EXCEEDED"}:
                 refused.metadata["hint"] = (
                     f"nothing answers on {address}: start it with `interlock serve`, or set its address with "
-                    f"INTERLOCK_{service.upper()}_ADDRESS"
+                    f"INTERLOCK_{service.upper()}_ADDRESS, or its port here with INTERLOCK_{service.upper()}_PORT"
                 )
             raise

@@ -15,11 +15,13 @@ from google.protobuf.json_format import MessageToDict
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
+from interlock.cli import calibration
 from interlock.cli.output import NEGATIVE, OK, Format, Output, print_json
 from interlock.domain.errors import Refused, invalid
+from interlock.domain.risk.strictness import MOST_FALSE_ALARMS, LabelledVerdict
 from interlock.dpe.document import Fact
 from interlock.dpe.request import Output as Answer
-from interlock.dpe.request import Request
+from interlock.dpe.request import PriorWindow, Request
 from interlock.runtime.settings.loading import load
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ def analyze(
     file: Annotated[
         str | None,
         typer.Argument(
-            help="JSON file {facts: [{id, content, importance}], query, prior, response}; - is standard input."
+            help="JSON file {facts: [{id, content, importance}], query, prompt, domain, prior: [{window_id, text}], response}; "
+            "prior has the earlier answers of the session, the oldest first. - is standard input."
         ),
     ] = None,
     batch: Annotated[
@@ -69,6 +72,56 @@ def analyze(
         sys.stdout.write(as_text(request.outputs[0].text, report))
 
 
+@app.command()
+def calibrate(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="JSON Lines file with {answer, sources: [text, ...], label: faithful or unfaithful, query} on each line; - is "
+            "standard input."
+        ),
+    ],
+    most_false_alarms: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Largest share of faithful answers that may be acted upon.")
+    ] = MOST_FALSE_ALARMS,
+    output: Output = Format.TEXT,
+) -> None:
+    """Judge labelled answers of your own, and recommend a strictness.
+
+    Prints, for each setting, the share of the unfaithful answers that it acts on and of the faithful ones, with 95 % intervals.
+    At least 30 answers of each label are needed. Exits with 1 when no setting keeps to the share of false alarms.
+    """
+    rows = [calibration.labelled(_object(line), number) for number, line in enumerate(_lines(file), 1) if line.strip()]
+    calibration.enough([faithful for faithful, _ in rows])
+    verdicts, refused = asyncio.run(_verdicts([(faithful, parse_request(raw)) for faithful, raw in rows]))
+    calibration.enough([one.faithful for one in verdicts])
+    told = calibration.as_json(verdicts, most_false_alarms, refused)
+    if output is Format.JSON:
+        print_json(told)
+    else:
+        sys.stdout.write(calibration.as_text(verdicts, most_false_alarms, refused))
+    raise typer.Exit(OK if told["recommended"] else NEGATIVE)
+
+
+async def _verdicts(rows: Iterable[tuple[bool, Request]]) -> tuple[list[LabelledVerdict], int]:
+    """Judge the rows one after the other; return what the engine says of each, and how many it refused.
+
+    A statement of which it cannot tell costs nothing here, whatever is set: what it would cost is one of the settings compared.
+    """
+    found: list[LabelledVerdict] = []
+    refused = 0
+    pipeline = await _opened(dpe_cannot_tell="free")
+    try:
+        for faithful, request in rows:
+            try:
+                found.append(calibration.verdict(faithful, await pipeline.analyse(request)))
+            except Refused:
+                refused += 1
+    finally:
+        pipeline.close()
+    return found, refused
+
+
 def parse_request(raw: Mapping[str, Any]) -> Request:
     """Return the request in an input object; refused with INPUT_INVALID, which names the wrong field."""
     return Request(
@@ -77,6 +130,7 @@ def parse_request(raw: Mapping[str, Any]) -> Request:
         query=_string(raw, "query"),
         prompt=_string(raw, "prompt"),
         domain=_string(raw, "domain"),
+        prior=tuple(_prior(window, number) for number, window in enumerate(_list(raw, "prior"), 1)),
     )
 
 
@@ -150,10 +204,10 @@ async def _single(request: Request) -> dpe_pb2.Report:
         pipeline.close()
 
 
-async def _opened() -> Pipeline:
+async def _opened(**changed: str) -> Pipeline:
     from interlock.dpe.wiring import open_pipeline
 
-    return await asyncio.to_thread(open_pipeline, load())
+    return await asyncio.to_thread(open_pipeline, load().model_copy(update=changed))
 
 
 async def _batch(lines: Iterable[bytes], show: Callable[[Mapping[str, Any]], None]) -> int:
@@ -239,6 +293,15 @@ def _list(raw: Mapping[str, Any], key: str) -> list[Any]:
     if not isinstance(value, list):
         raise invalid("INPUT_INVALID", f"{key} must be a list", field=key)
     return value
+
+
+def _prior(raw: Any, number: int) -> PriorWindow:
+    """Return an earlier answer; a text alone gets its place as its id."""
+    if isinstance(raw, str):
+        raw = {"text": raw}
+    if not isinstance(raw, dict):
+        raise invalid("INPUT_INVALID", f"earlier answer {number} must be an object or a text", field="prior")
+    return PriorWindow(_string(raw, "window_id") or f"w{number}", _string(raw, "text", required=True))
 
 
 def _fact(raw: Any, number: int) -> Fact:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -14,9 +15,11 @@ from typer.core import TyperGroup
 
 from interlock.cli.output import EXIT_CODES, print_refusal, wants_json
 from interlock.domain.errors import Refused
+from interlock.runtime import memory
 
 COMMANDS = {
     "serve": ("interlock.cli.serve", "serve", "Run the whole mesh in one process, or one service."),
+    "run": ("interlock.cli.run", "run", "Run an agent behind a mesh of its own, and say at its end what was found."),
     "check": ("interlock.cli.check.command", "check", "Find missing or misconfigured parts, with a hint for each."),
     "config": ("interlock.cli.config.commands", "app", "Show every setting in force and where its value came from."),
     "demo": (
@@ -24,8 +27,10 @@ COMMANDS = {
         "demo",
         "Show a governed conversation that ends with a halt. Needs no key and no network.",
     ),
+    "console": ("interlock.cli.console", "console", "Print the link to the live console of the running mesh."),
     "policy": ("interlock.cli.policy", "app", "Parse a safety policy; compare a child's policy with its parent's."),
     "session": ("interlock.cli.session", "app", "Show a session: budget, breaker, windows. Draw its graph."),
+    "kernel": ("interlock.cli.kernel", "app", "What agents may do: budgets, state, actions; try, execute, watch."),
     "audit": ("interlock.cli.audit.commands", "app", "Verify and export the audit chain of a session."),
     "agents": ("interlock.cli.agents", "app", "Register agent types: keys, limits, strategies, policies."),
     "oversight": ("interlock.cli.oversight.commands", "app", "Review held responses; manage reviewers' keys."),
@@ -54,10 +59,10 @@ class LazyGroup(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import and return one command; ``None`` for an unknown name."""
-        del ctx
+        """Import and return one command. An unknown name ends with the nearest one."""
         if cmd_name not in COMMANDS:
-            return None
+            near = difflib.get_close_matches(cmd_name, COMMANDS, n=1)
+            ctx.fail(f"No such command '{cmd_name}'." + (f" Did you mean '{near[0]}'?" if near else ""))
         module, attribute, _ = COMMANDS[cmd_name]
         found = getattr(importlib.import_module(module), attribute)
         parent = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
@@ -115,6 +120,8 @@ def run() -> None:
     """Run the command line of this process. A refusal is one line and a hint, never a traceback."""
     # We never fork without exec, so gRPC's fork handlers would only print warnings. gRPC reads this at import.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
+    if "serve" in sys.argv[1:]:
+        memory.spare_drawing()
     try:
         app(prog_name="interlock")
     except Refused as refused:

@@ -128,7 +128,7 @@ def layout(
     """
     settings = _settings(nli, embed, ner)
     chosen = _served(settings)
-    written = lay_out(folder, chosen, profile, threads=threads or settings.dpe_threads)
+    written = lay_out(folder, chosen, profile, threads=threads or settings.model_threads)
     if output is Format.JSON:
         found = [{"slot": one.slot, "version": one.served_version, "hash": one.hash} for one in chosen]
         print_json({"folder": str(folder), "profile": str(profile), "models": found})
@@ -162,7 +162,7 @@ def serve(
     work = settings.state_dir / "triton"
     chosen = _served(settings)
     shutil.rmtree(work / "repository", ignore_errors=True)  # from an earlier run: Triton would serve any model in it
-    lay_out(work / "repository", chosen, ServingProfile.CPU, threads=threads or settings.dpe_threads, link=True)
+    lay_out(work / "repository", chosen, ServingProfile.CPU, threads=threads or settings.model_threads, link=True)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import importlib
 import os
 import resource
@@ -25,7 +24,7 @@ from prometheus_client import disable_created_metrics
 
 from interlock.cli.output import DEFECT, OK, Format, Output, print_json, print_refusal
 from interlock.domain.errors import Refused, unavailable
-from interlock.runtime import failpoints, integrity, logging, telemetry
+from interlock.runtime import failpoints, integrity, logging, memory, telemetry
 from interlock.runtime.http.server import WebServer, listen, operations
 from interlock.runtime.rpc.errors import internal
 from interlock.runtime.rpc.health import Readiness, unready_across
@@ -48,6 +47,9 @@ MESH = ("session", "policy", "dpe", "audit")
 # Room for facts, headers and framing that the agents' front accepts in addition to the body.
 FRONT_MARGIN_BYTES = 262_144
 
+# The event loop and the models' threads wait for the text thread's bytecode: so long each time, and many times in a call.
+SWITCH_S = 0.001
+
 NO_REVIEWERS_HINT = "what a person should review is halted; set INTERLOCK_REVIEWERS_FILE to have it held instead"
 
 Ready = Callable[[], Awaitable[Mapping[str, str]]]
@@ -62,6 +64,7 @@ class ServedProcess(StrEnum):
     AUDIT = "audit"
     SIDECAR = "sidecar"
     OVERSIGHT = "oversight"
+    INJECTOR = "injector"
 
 
 def serve(
@@ -91,6 +94,7 @@ def serve(
     disable_created_metrics()  # type: ignore[no-untyped-call]
     try:
         failpoints.configure()
+        sys.setswitchinterval(SWITCH_S)
         code = uvloop.run(_Process(settings, name, as_json=output is Format.JSON).run())
     except Refused as refused:
         code = print_refusal(refused, as_json=output is Format.JSON)
@@ -160,10 +164,9 @@ class _Process:
         return readiness
 
     async def _start_one(self, name: ServedProcess) -> Ready:
-        if name is ServedProcess.SIDECAR:
-            return await self._start_sidecar()
-        if name is ServedProcess.OVERSIGHT:
-            return await self._start_oversight()
+        fronts = {"sidecar": self._start_sidecar, "oversight": self._start_oversight, "injector": self._start_injector}
+        if start := fronts.get(name):
+            return await start()
         self._probe_ports(name)
         listener = self._metrics_listener()
         if name is ServedProcess.SESSION:
@@ -193,8 +196,15 @@ class _Process:
         await self._serve_oversight(mesh, readiness)
         return readiness
 
+    async def _start_injector(self) -> Ready:
+        injector = importlib.import_module("interlock.injector.wiring").open_injector(self.settings)
+        await self._serve_http("injector", injector, self._listener("injector"), front=True)
+        self._ends.push_async_callback(self._drain)
+        return self._until_stopped(lambda: unready_across([]))
+
     async def _serve_oversight(self, mesh: Mesh, readiness: Ready) -> None:
         """Serve the reviewers on separate listeners, so that nothing that an agent can reach decides (A-48)."""
+        from interlock.oversight import link
         from interlock.oversight.wiring import open_oversight
 
         if self._socket("oversight") is None:
@@ -204,6 +214,9 @@ class _Process:
         opened = open_oversight(self.settings, mesh, readiness, http_port=port)
         await self._serve_grpc("oversight", opened.service)
         await self._serve_http("oversight_http", opened.http_app, listener, front=True)
+        link.write(self.settings.state_dir, opened.link)
+        self._ends.callback(link.remove, self.settings.state_dir, opened.link)
+        self._say("  console: `interlock console` prints the link that signs you in")
 
     def _or_aside(self, name: str) -> socket.socket:
         """Listen on a port of the settings. If another mesh on this machine has the default port, use any free port."""
@@ -332,8 +345,7 @@ class _Process:
 
     async def _tell_ready(self, unready: Mapping[str, str]) -> None:
         # Loaded objects stay, so the garbage collector need not scan them again during every call.
-        gc.collect()
-        gc.freeze()
+        memory.settle()
         self._serving = True
         for dependency, hint in unready.items():
             self._say(f"  waiting for {dependency}: {hint}")

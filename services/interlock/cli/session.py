@@ -154,6 +154,9 @@ def _as_json(found: session_pb2.Session) -> dict[str, Any]:
         "safety_budget_micros": found.safety_budget_micros,
         "safety_budget": as_decimal(Micros(found.safety_budget_micros)),
         "budget_warning": budget_warning(Micros(found.safety_budget_micros)),
+        "charged_micros": found.charged_micros,
+        "accumulate": "sum" if found.accumulate_sum else "min",
+        "ancestor_halt": _ancestor_halt(found),
         "breaker": _breaker(found),
         "policy_text": found.policy_text,
         "policy_hash": found.policy_hash,
@@ -200,6 +203,7 @@ def _as_text(found: session_pb2.Session) -> str:
         f"session  {found.session_id}",
         f"status   {_status(found)}",
         f"budget   {as_decimal(budget)} of 1.00{warning}, breaker {_breaker(found)}",
+        f"charged  {as_decimal(Micros(found.charged_micros))} by all windows together",
         f"windows  {len(found.windows)} of {found.max_windows}",
         f"scope    {found.scope}, created {found.created_at}",
         *_kin(found),
@@ -219,8 +223,20 @@ def _kin(found: session_pb2.Session) -> Iterable[str]:
         yield f"agent    {found.agent.agent_type or '(unregistered)'}, depth {found.loop_depth}{parent}"
     if found.continues_session_id:
         yield f"goes on  from {found.continues_session_id}"
+    if above := _ancestor_halt(found):
+        yield f"ended by {above['session_id']}, {above['reason']} at {above['safety_budget']}"
     for number, child in enumerate(found.child_session_ids):
         yield f"{'children' if number == 0 else '':<8} {child}"
+
+
+def _ancestor_halt(found: session_pb2.Session) -> dict[str, str] | None:
+    if not found.HasField("ancestor_halt"):
+        return None
+    above = found.ancestor_halt
+    return {
+        "session_id": above.session_id, "reason": above.reason,
+        "safety_budget": as_decimal(Micros(above.safety_budget_micros)),
+    }  # fmt: skip
 
 
 def _row(window: session_pb2.Window) -> tuple[str, ...]:

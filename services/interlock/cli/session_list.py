@@ -24,7 +24,7 @@ LIMIT = typer.Option(20, "--limit", help="How many sessions.", min=1, max=1000)
 SHARED = "unverified"
 """Stands for all callers whose keys nobody verifies: they share one budget."""
 
-_SESSIONS = ("session", "caller", "agent", "began", "windows", "budget", "breaker", "status")
+_SESSIONS = ("session", "caller", "agent", "began", "windows", "budget", "charged", "breaker", "status")
 _CALLERS = ("caller", "left", "of", "period ends")
 
 
@@ -35,8 +35,8 @@ def list_sessions(scope: str = SCOPE, limit: int = LIMIT, output: Output = Forma
     """
     settings = load()
     try:
-        listed = _listed(settings, scope, limit)
-        sessions = [_session(settings, one) for one in listed]
+        listed = listed_last(settings, scope, limit)
+        sessions = [session_now(settings, one) for one in listed]
         scopes = dict.fromkeys([*([scope] if scope else [SHARED]), *(one.scope for one in listed)])
         callers = {name: _caller(settings, name) for name in scopes}
     except Refused as refused:
@@ -48,7 +48,8 @@ def list_sessions(scope: str = SCOPE, limit: int = LIMIT, output: Output = Forma
         typer.echo(plain(line).rstrip())
 
 
-def _listed(settings: Settings, scope: str, limit: int) -> Sequence[audit_pb2.ListedSession]:
+def listed_last(settings: Settings, scope: str, limit: int) -> Sequence[audit_pb2.ListedSession]:
+    """Return the sessions of a caller, or of all, that began last."""
     request = audit_pb2.ListSessionsRequest(scope=scope, limit=limit)
     answer = asked(
         "audit", settings,
@@ -58,12 +59,12 @@ def _listed(settings: Settings, scope: str, limit: int) -> Sequence[audit_pb2.Li
     return found
 
 
-def _session(settings: Settings, listed: audit_pb2.ListedSession) -> dict[str, Any]:
+def session_now(settings: Settings, listed: audit_pb2.ListedSession) -> dict[str, Any]:
     """Return what is shown of a session; one that the store no longer holds has no budget."""
     request = session_pb2.GetSessionRequest(session_id=listed.session_id, root_session_id=listed.root_session_id)
     shown: dict[str, Any] = {
         "session_id": listed.session_id, "scope": listed.scope, "agent_type": listed.agent_type or None,
-        "created_at": listed.created_at, "windows": None, "safety_budget": None, "breaker": None, "status": "GONE",
+        "created_at": listed.created_at, "windows": None, "safety_budget": None, "charged": None, "breaker": None, "status": "GONE",
     }  # fmt: skip
     try:
         answer = asked(
@@ -80,6 +81,7 @@ def _session(settings: Settings, listed: audit_pb2.ListedSession) -> dict[str, A
     return shown | {
         "windows": len(found.windows),
         "safety_budget": as_decimal(Micros(found.safety_budget_micros)),
+        "charged": as_decimal(Micros(found.charged_micros)),
         "breaker": common_pb2.BreakerState.Name(found.breaker).removeprefix("BREAKER_STATE_"),
         "status": session_pb2.SessionStatus.Name(found.status).removeprefix("SESSION_STATUS_"),
     }
@@ -103,7 +105,17 @@ def _caller(settings: Settings, scope: str) -> dict[str, Any] | None:
 def _as_text(sessions: Sequence[Mapping[str, Any]], callers: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = ["no session has begun yet"]
     if sessions:
-        fields = ("session_id", "scope", "agent_type", "created_at", "windows", "safety_budget", "breaker", "status")
+        fields = (
+            "session_id",
+            "scope",
+            "agent_type",
+            "created_at",
+            "windows",
+            "safety_budget",
+            "charged",
+            "breaker",
+            "status",
+        )
         lines = list(table([_SESSIONS, *(tuple(_cell(one[name]) for name in fields) for one in sessions)]))
     if callers:
         named = ("scope", "left", "caller_budget", "ends_at")

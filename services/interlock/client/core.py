@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from interlock.client.answer import Answer, Delegation
 from interlock.client.errors import Conflict, InterlockError, SafetyHalt, error_of
 
-HELD = "HELD_FOR_REVIEW"
 CHAT, DELEGATIONS, BATCH = "/v1/chat/completions", "/crp/v3/delegations", "/crp/v3/batch"
 LONGEST_PAUSE_S = 30.0
 REVIEW_PAUSE_S = 1.0
@@ -105,8 +104,8 @@ def reviewed(state: State, halt: SafetyHalt, body: Mapping[str, Any], wait_s: fl
 
     The session may have continued meanwhile: a held answer brings no newer token.
     """
-    if halt.reason != HELD:
-        raise ValueError(f"nothing is held for review: {halt.reason}")
+    if not halt.reviewable:
+        raise ValueError(f"nothing is kept for review: {halt.reason}")
     token = token_in(halt.headers) or state.token
     own = {**state.standing, "CRP-Session-Token": token}
     path = f"/crp/v3/session/{halt.headers['crp-context-session-id']}/held/{halt.metadata['window_id']}"

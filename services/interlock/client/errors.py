@@ -61,6 +61,11 @@ class SafetyHalt(InterlockError):
         return str(self.body.get("crp_halt_reason", self.reason))
 
     @property
+    def reviewable(self) -> bool:
+        """Whether a reviewer may still release the answer: it is held, or was halted by ``halt-on`` with a reviewer registered."""
+        return "held_uri" in self.metadata
+
+    @property
     def risk(self) -> str:
         """Risk of the halted answer; empty when there was no answer."""
         return self.headers.get("crp-safety-hallucination-risk", "")

@@ -59,7 +59,7 @@ def budget_band(budget: Micros) -> Band:
 def budget_warning(budget: Micros) -> str | None:
     """Return the value of ``CRP-Safety-Budget-Warning``; ``None`` where the header is not sent."""
     band = budget_band(budget)
-    return band.value if band in {Band.CAUTION, Band.LOW} else None
+    return band.value if band is Band.CAUTION or band is Band.LOW else None
 
 
 @dataclass(frozen=True)

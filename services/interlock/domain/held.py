@@ -16,13 +16,29 @@ from typing import Any
 from interlock.domain.signed import MalformedError, parse_json
 
 FORM = 1
+STREAMED = "-stream"
+"""Ends the name of a form that leaves as server-sent events."""
+
 CHAT, STREAM, TEXT = "chat", "chat-stream", "text"
-"""Forms of a response: a chat completion, a completion as server-sent events, a text from the caller."""
+RESPONSES, MESSAGES, COMPLETIONS = "responses", "messages", "completions"
+FORMS = frozenset({TEXT, *(form + end for form in (CHAT, RESPONSES, MESSAGES, COMPLETIONS) for end in ("", STREAMED))})
+"""Forms of a response: in words of the API that it leaves by, whole or as server-sent events, or a text from the caller. What is held is
+a chat completion in all of them but the text."""
 
 APPROVAL_REASONS = ("ACCURATE", "SOURCES_CHECKED", "RISK_ACCEPTED")
 REJECTION_REASONS = ("INACCURATE", "UNSUPPORTED", "HARMFUL", "PERSONAL_DATA", "POLICY", "UNCLEAR")
 """Reasons for a reviewer's decision. They are fixed words instead of free text, because they remain in a chain that cannot be
 erased."""
+
+KEPT = frozenset({"HELD", "HALTED"})
+"""Statuses of a window whose response a reviewer may release. No one is given it before."""
+
+MAX_HELD_BYTES = 16_777_216
+"""Largest held response, headers included."""
+
+MAX_HALTED_BYTES = 2_097_152
+"""Largest halted response that is kept for a reviewer, with its text and its facts. A larger one stays shut: what is too
+large to be kept must not go uncharged."""
 
 REPEAT_S = 60
 """How long the same claim receives a handed-out response again: the time in which a client retries after a lost connection."""
@@ -73,7 +89,8 @@ def unpacked(data: bytes) -> Held:
 
 def _sound(held: Held) -> bool:
     return (
-        held.form in (CHAT, STREAM, TEXT)
+        isinstance(held.form, str)
+        and held.form in FORMS
         and type(held.include_usage) is bool
         and isinstance(held.question, str)
         and _texts(held.headers)
@@ -99,6 +116,7 @@ def _choice_texts(choice: Mapping[str, Any], *, many: bool) -> list[tuple[str, s
         for name, field in (("answer", "content"), ("reasoning", "reasoning_content"), ("refusal", "refusal"))
     ]
     calls = [call["function"] for call in message.get("tool_calls") or ()]
+    calls += [message["function_call"]] if message.get("function_call") else []
     found += [(f"call of {call['name']}", call["arguments"] or "{}") for call in calls]
     return [(prefix + name, text) for name, text in found if text]
 

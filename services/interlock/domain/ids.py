@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NewType
 
 from interlock.domain.errors import invalid
@@ -25,12 +26,18 @@ def mint(prefix: str, entropy: bytes) -> str:
     return prefix + entropy.hex()
 
 
+def is_own(prefix: str, value: str) -> bool:
+    """Tell whether *value* is an id of this kind that could have been minted here; SPEC-002 §4.7 allows other forms."""
+    found = _SHAPE.fullmatch(value)
+    return found is not None and found[1] == prefix
+
+
+@lru_cache(maxsize=4096)  # a call meets the ids of its session and window in every message
 def check(prefix: str, value: str) -> str:
     """Return *value* if it is an id of this kind. Refused with INVALID_ID otherwise.
 
     Ids become keys and SQL parameters, so nothing else may pass (reliability.md A-36).
     """
-    found = _SHAPE.fullmatch(value)
-    if not found or found[1] != prefix:
+    if not is_own(prefix, value):
         raise invalid("INVALID_ID", f"not an id of the form {prefix}<32 hex digits>", prefix=prefix)
     return value

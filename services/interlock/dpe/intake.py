@@ -61,6 +61,7 @@ class Bounds:
         self._check_said(request)
         _check_sub_queries(request)
         self._check_linked(request)
+        _check_consumed(request)
 
     def check_text(self, what: str, text: str) -> None:
         """Refuse a text above the byte bound; *what* names it in the refusal."""
@@ -153,6 +154,17 @@ class Bounds:
                     raise invalid("LINKED_RESULT_INVALID", "an id or hash of a linked result is malformed", field=name)
         if len({(one.session_id, one.window_id) for one in request.linked}) != len(request.linked):
             raise invalid("LINKED_RESULT_INVALID", "the result of a window is linked twice", field="window_id")
+
+
+def _check_consumed(request: Request) -> None:
+    """Refuse an earlier answer that is among no facts, or whose figures are none: nothing is judged milder by mistake."""
+    known = {fact.id for fact in request.facts}
+    for one in request.consumed:
+        shares = [one.score, *([] if one.grounding is None else [one.grounding])]
+        if not one.fact_ids or not one.fact_ids <= known or not all(0.0 <= share <= 1.0 for share in shares):
+            raise invalid(
+                "CONSUMED_ANSWER_INVALID", "an earlier answer is not among the facts, or its figures are no shares"
+            )
 
 
 def _check_sub_queries(request: Request) -> None:

@@ -16,7 +16,9 @@ from interlock.dpe.comparison.cues import NEGATION_FLIP
 from interlock.dpe.document import Claim, Distortion, NliScores
 from interlock.dpe.grounding import attribution, doubt, entailment, omission
 from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence
+from interlock.dpe.grounding.beside import consumed as grounding_consumed
 from interlock.dpe.grounding.beside.apart import ALL_JUDGED, Apart
+from interlock.dpe.grounding.beside.consumed import OnAnswers
 from interlock.dpe.grounding.citations import WRONG_SOURCE, Misattribution
 from interlock.dpe.grounding.doubt import Doubts
 from interlock.dpe.grounding.envelope import Envelope
@@ -25,7 +27,7 @@ from interlock.dpe.grounding.said import NOTHING_SAID, SaidEvidence
 from interlock.dpe.grounding.tools.calls import JudgedCall
 from interlock.dpe.inference.port import Floats
 from interlock.dpe.report.message import Choice
-from interlock.dpe.request import SOURCE
+from interlock.dpe.request import RESULT, SOURCE, ConsumedAnswer
 from interlock.dpe.risk import RiskFindings, assess
 from interlock.dpe.values.extraction import extract
 
@@ -51,6 +53,7 @@ def judge_choice(
     calls: Sequence[JudgedCall] = (),
     beside: Apart = ALL_JUDGED,
     doubts: Doubts = Doubts.FREE,
+    consumed: Sequence[ConsumedAnswer] = (),
 ) -> Choice:
     """Return everything about one choice.
 
@@ -60,12 +63,15 @@ def judge_choice(
     contradictions = [each for each in contradictions if not _borne_out(each, evidence)]
     reading = _without_compositions(reading, evidence, flaws, contradictions)
     found = _judged(reading, evidence, flaws, said, calls, method=method)
-    untold = found.lookups - beside.unmeasured
-    if doubts is not Doubts.COUNT and method == "nli":
+    free = found.lookups - beside.unmeasured
+    untold = free
+    if method == "nli":
         untold |= _cannot_tell(reading, found, evidence, contradictions, misattributed) - beside.unmeasured
+    on_answers = _on_answers(found, beside, consumed, required=doubts is Doubts.COUNT)
     findings = _findings(
         reading, found, calls, beside, contradictions=len(counted(contradictions)) + between, mode=mode,
-        misattributed=misattributed, cannot_tell=untold, doubts=doubts,
+        misattributed=misattributed, cannot_tell=(free if doubts is Doubts.COUNT else untold) - on_answers.shares.keys(),
+        doubts=doubts, on_answers=on_answers,
     )  # fmt: skip
     return Choice(
         index=reading.index,
@@ -86,6 +92,17 @@ def judge_choice(
     )
 
 
+def _on_answers(found: _Judged, beside: Apart, consumed: Sequence[ConsumedAnswer], *, required: bool) -> OnAnswers:
+    """Return what rests on answers that were *consumed*, and note in *found* that it rests on them."""
+    other = {name for name, kind in found.kinds.items() if kind != SOURCE}
+    on_answers = grounding_consumed.judged(
+        found.attributions, found.evidence, consumed, apart=beside.unmeasured | other, required=required
+    )
+    found.attributions.update(on_answers.attributions)
+    found.kinds.update(dict.fromkeys((*on_answers.shares, *on_answers.unmeasured), RESULT))
+    return on_answers
+
+
 def _findings(
     reading: ChoiceReading,
     found: _Judged,
@@ -97,6 +114,7 @@ def _findings(
     misattributed: Sequence[Misattribution],
     cannot_tell: frozenset[str],
     doubts: Doubts,
+    on_answers: OnAnswers,
 ) -> RiskFindings:
     return RiskFindings(
         empty=reading.empty,
@@ -112,7 +130,9 @@ def _findings(
         misattributions=_misattributions(misattributed),
         mode=mode,
         wordless=reading.unread,
-        unmeasured=beside.unmeasured,
+        unmeasured=beside.unmeasured | on_answers.unmeasured,
+        shares=on_answers.shares,
+        consumed_score=on_answers.score,
         cannot_tell=cannot_tell,
         doubt_raises=doubts is Doubts.RAISE,
         unread=beside.unread_most(found.attributions),

@@ -17,21 +17,22 @@ from prometheus_client import Counter
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.domain.quality import QualityWeights
+from interlock.domain.policy.quality import QualityWeights
 from interlock.domain.risk.composite import Amplifier, Calibration
 from interlock.domain.risk.grounding import Basis, GroundingMode
 from interlock.dpe import regulatory
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.bindings.reading import Passages
 from interlock.dpe.comparison.contradiction import Contradiction
-from interlock.dpe.document import Claim, Distortion, Fact
+from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding import attribution, basis, bound, citations, fabrication, fidelity, joined
 from interlock.dpe.grounding.attribution import ClaimEvidence
+from interlock.dpe.grounding.beside import consumed
 from interlock.dpe.grounding.beside.apart import Apart, apart
 from interlock.dpe.grounding.citations import Misattribution
 from interlock.dpe.grounding.doubt import Doubts
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.placing import calculated, within_reach
+from interlock.dpe.grounding.placing import calculated, listed_amounts, within_reach
 from interlock.dpe.grounding.said import SaidEvidence
 from interlock.dpe.grounding.tools import calls as tool_calls
 from interlock.dpe.grounding.tools.calls import JudgedCall
@@ -48,7 +49,7 @@ from interlock.dpe.quality.quality import NOT_AN_ANSWER, EarlierWindows, Quality
 from interlock.dpe.regulatory import Classification
 from interlock.dpe.report import call_context
 from interlock.dpe.report.message import Choice, Context, report
-from interlock.dpe.request import Output, Request
+from interlock.dpe.request import ConsumedAnswer, Output, Request
 from interlock.dpe.risk import amplifiers_for
 from interlock.dpe.summary import Checked, check, source_facts
 
@@ -97,10 +98,8 @@ class Pipeline:
         )
         # Stages 2, 3a, 3c, 4, 6 and 11: compare the claims with facts, with each other and with earlier answers.
         evidence, fabricated, personal, inside, across = await _together(
-            self._evidence(answer, base, request.query, request.own_words),
-            self._fabrications(answer, basis.shown(request, base.cut.texts), request.query)
-            if mode is GroundingMode.OPEN
-            else self._fabrications(answer, base.cut.texts, request.own_words, facts=base.facts),
+            self._evidence(answer, base, request),
+            self._fabrications(answer, base, request, mode),
             self._inputs.personal_data(request, self.pii.find),
             self._contradictions(answer, request),
             self._cross_window(answer, earlier, request, merged),
@@ -111,7 +110,7 @@ class Pipeline:
             method=self.method, inference=self.inference, language=self.language,
         )  # fmt: skip
         evidence, fabricated = beside.evidence, beside.fabrications
-        fabricated = await self._out_of_reach(fabricated, answer, beside, request)
+        fabricated, across = await self._out_of_reach(fabricated, across, answer, beside, request)
         # Stages 3b, 7, 8 and 9: they need the evidence and the contradictions.
         said, calls, distorted, misattributed, qualities, cross_agent = await _together(
             self._said(answer, evidence, request),
@@ -123,7 +122,6 @@ class Pipeline:
         )
         # Stage 12: classify the system, and collect what the report says about the call.
         classification = regulatory.classify(request, personal)
-        amplifiers = _amplifiers(request, classification, personal_data=bool(personal))
         context = await call_context.context(
             request, base, personal, query, classification, inference=self.inference, parser=self.language.model,
             method=self.method, followed=earlier.last is not None, mode=mode,
@@ -131,8 +129,8 @@ class Pipeline:
         # Stages 10 and 5: the omissions and the risk of each choice.
         choices = await self._choices(
             answer, base, evidence, citations.with_missing(fabricated, misattributed), distorted, inside=inside, across=across, qualities=qualities,
-            amplifiers=amplifiers, between=len(contradiction.counted([each.found for each in merged.between])),
-            mode=mode, misattributed=misattributed, said=said, calls=calls, beside=beside,
+            amplifiers=_amplifiers(request, classification, personal_data=bool(personal)), between=len(contradiction.counted([each.found for each in merged.between])),
+            mode=mode, misattributed=misattributed, said=said, calls=calls, beside=beside, results=request.consumed,
             doubts=Doubts.COUNT if request.grounding_required or mode is GroundingMode.STRICT else self.doubts,
         )  # fmt: skip
         # Stage 13: the report.
@@ -150,8 +148,8 @@ class Pipeline:
         self.bounds.check(request)
         answer, base = await _together(self._inputs.answer(request), self._inputs.envelope(request))
         evidence, fabricated, inside = await _together(
-            self._evidence(answer, base, ""),
-            self._fabrications(answer, base.cut.texts, "", facts=base.facts),
+            self._evidence(answer, base, request),
+            self._fabrications(answer, base, request, GroundingMode.PREFERRED),
             self._contradictions(answer, request),
         )
         distorted = await self._distortions(answer.checked, answer, evidence, base, request)
@@ -164,16 +162,18 @@ class Pipeline:
 
     # Stages 2 and 4
 
-    async def _evidence(
-        self, answer: ReadAnswer, base: Envelope, query: str, own: str = ""
-    ) -> dict[str, ClaimEvidence]:
-        """Return the evidence on each checked claim; its scores serve stage 4 too."""
+    async def _evidence(self, answer: ReadAnswer, base: Envelope, request: Request) -> Mapping[str, ClaimEvidence]:
+        """Return the evidence on each checked claim; its scores serve stage 4 too. The caller's own facts come first."""
         titles = {name for reading in answer.readings for name in reading.titles}
         with timed("2"):
             vectors = await self.inference.embed([claim.text for claim in answer.checked])
-            return await calculated.evidence(
-                answer.checked, vectors, base, self.inference, self.language, titles=titles, query=query, own=own,
-                sentences=answer.sentences,
+            found = await calculated.evidence(
+                answer.checked, vectors, base, self.inference, self.language, titles=titles, query=request.query,
+                own=request.own_words, sentences=answer.sentences,
+            )  # fmt: skip
+            return await consumed.own_first(
+                answer.readings, base, found, request, inference=self.inference, language=self.language,
+                method=self.method,
             )  # fmt: skip
 
     async def _said(self, answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence], request: Request) -> SaidEvidence:
@@ -194,23 +194,34 @@ class Pipeline:
     # Stage 3
 
     async def _fabrications(
-        self, answer: ReadAnswer, texts: Sequence[str], query: str, *, facts: Sequence[Fact] | None = None
+        self, answer: ReadAnswer, base: Envelope, request: Request, mode: GroundingMode
     ) -> dict[str, tuple[str, ...]]:
-        """Return the fabrications by claim, found beside the models; without *facts*, only references that *texts* lack."""
-        find = fabrication.invented if facts is None else fabrication.find
+        """Return the fabrications by claim, found beside the models; in the mode ``open`` only references that nothing shown has."""
+        of = fabrication.EnvelopeIndex.of
+        if mode is GroundingMode.OPEN:
+            find, index = fabrication.invented, partial(of, basis.shown(request, base.cut.texts), request.query, ())
+        else:
+            find, index = fabrication.find, partial(of, base.cut.texts, request.own_words, base.facts)
         with timed("3a"):
-            index = partial(fabrication.EnvelopeIndex.of, texts, query, facts or ())
             return await self.language.run(lambda _: find(answer.checked, index()), stage="3a")
 
     async def _out_of_reach(
-        self, fabricated: Mapping[str, tuple[str, ...]], answer: ReadAnswer, beside: Apart, request: Request
-    ) -> Mapping[str, tuple[str, ...]]:
+        self,
+        fabricated: Mapping[str, tuple[str, ...]],
+        across: Sequence[Sequence[CrossWindow]],
+        answer: ReadAnswer,
+        beside: Apart,
+        request: Request,
+    ) -> tuple[dict[str, tuple[str, ...]], list[list[CrossWindow]]]:
+        """Return the figures that nothing makes, and the contradictions with earlier answers that no new figure explains."""
         judged = {claim.claim_id for claim in beside.judged}
         with timed("3a"):
-            return await self.language.run(
+            left = await self.language.run(
                 lambda _: within_reach.beyond(fabricated, answer.readings, beside.evidence, request, judged=judged),
                 stage="3a",
             )
+        across = within_reach.supposed(across, fabricated, left, request)
+        return left, listed_amounts.without_other_lists(across, answer.readings, left) if request.facts else across
 
     async def _distortions(
         self,
@@ -254,7 +265,8 @@ class Pipeline:
             return await self._fan_in.drop_other_subjects(answer.readings, request, found)
 
     async def _contradictions_in(self, claims: Sequence[Claim]) -> list[Contradiction]:
-        pairs = contradiction.neighbours(claims, await self.inference.embed([claim.text for claim in claims]))
+        vectors = await self.inference.embed([claim.text for claim in claims])
+        pairs = await self.language.run(partial(contradiction.neighbours, claims, vectors), stage="3c")
         likely = await contradiction.probabilities(claims, pairs, self.inference)
         return await self.language.run(
             lambda _: contradiction.contradictions(claims, pairs, likely, one_answer=True), stage="3c"
@@ -281,6 +293,7 @@ class Pipeline:
         calls: Sequence[JudgedCall],
         beside: Apart,
         doubts: Doubts,
+        results: Sequence[ConsumedAnswer],
     ) -> list[Choice]:
         """Return everything about each reading; *between* counts the contradictions among the merged answers."""
 
@@ -291,7 +304,7 @@ class Pipeline:
                     reading, base, evidence, flaws, [*inside[n], *across[n]], vectors=answer.vectors[n],
                     amplifiers=[*amplifiers, *session_amplifiers(qualities[n], between)], method=self.method,
                     calibration=self.calibration, between=between, mode=mode,
-                    misattributed=misattributed[n], said=said, beside=beside, doubts=doubts,
+                    misattributed=misattributed[n], said=said, beside=beside, doubts=doubts, consumed=results,
                     calls=[call for call in calls if call.choice_index == reading.index],
                 )
                 for n, reading in enumerate(answer.readings)
@@ -360,7 +373,8 @@ class Pipeline:
     ) -> dpe_pb2.Report:
         with timed("13"):
             message = await self.language.run(
-                lambda _: report(worst_views(choices), qualities, context, cross_agent), stage="13")  # fmt: skip
+                lambda _: report(worst_views(choices), qualities, context, cross_agent), stage="13"
+            )
         RISK.labels(common_pb2.RiskLevel.Name(message.risk_level).removeprefix("RISK_LEVEL_")).inc()
         REPETITION.labels(message.repetition_level).inc()
         return message

@@ -50,6 +50,11 @@ class Classification:
     ai_class: AiActClass
 
     @property
+    def told_class(self) -> str:
+        """The class as it is told: UNKNOWN for a system that is not registered (SPEC-002 §12.5)."""
+        return self.ai_class.name if self.domain else "UNKNOWN"
+
+    @property
     def high_risk(self) -> bool:
         """Whether the class is high-risk or prohibited (§17)."""
         return self.ai_class >= AiActClass.HIGH

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe.document import Fact
 
-USER, INSTRUCTION, SOURCE, ANSWERED = "user", "instruction", "source", "answered"
+USER, INSTRUCTION, SOURCE, ANSWERED, RESULT = "user", "instruction", "source", "answered", "result"
 SAID_KINDS = (USER, INSTRUCTION, SOURCE, ANSWERED)
 OWN_KINDS = frozenset({USER, INSTRUCTION})
 
@@ -55,6 +55,20 @@ class LinkedResult:
 
 
 @dataclass(frozen=True)
+class ConsumedAnswer:
+    """An earlier answer whose text is among the facts, as it was judged itself.
+
+    ``attribution`` is the number of what most of its claims rested on, 0 for none; no ``grounding``: it was not measured.
+    """
+
+    window_id: str
+    fact_ids: frozenset[str]
+    score: float
+    grounding: float | None
+    attribution: int = 0
+
+
+@dataclass(frozen=True)
 class SaidText:
     """A text of the request that is no source of facts but shows what was asked for: see ``dpe.proto``."""
 
@@ -95,6 +109,7 @@ class Request:
     tools: tuple[DeclaredTool, ...] = ()
     earlier_facts: frozenset[str] = frozenset()
     """Ids of the facts that stood in the conversation before the user's last words."""
+    consumed: tuple[ConsumedAnswer, ...] = ()
 
     @property
     def own_words(self) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from interlock.domain.risk.composite import (
     Amplifier,
@@ -51,6 +52,10 @@ class RiskFindings:
     """Claims that the evidence neither shows nor speaks against, by id (doubt.py)."""
     doubt_raises: bool = False
     """Whether a claim of which one cannot tell prevents LOW."""
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """How far claims are grounded that rest on an earlier answer: as far as that answer is."""
+    consumed_score: float = 0.0
+    """The highest composite score of the earlier answers that claims rest on: the least of this one."""
     unread: bool = False
     """Most claims are in another language and have nothing that could be compared."""
 
@@ -86,7 +91,10 @@ def assess(findings: RiskFindings, amplifiers: Sequence[Amplifier], calibration:
     grounding, signals = _signals(findings, findings.unmeasured | findings.cannot_tell, findings.weakest, fidelity)
     _, whole = _signals(findings, findings.unmeasured, findings.weakest_of_all, fidelity)
     doubt = compose(whole, calibration=calibration).base if findings.cannot_tell else 0.0
-    composite = compose(signals, amplifiers=amplifiers, floors=_floors(findings), calibration=calibration, doubt=doubt)
+    composite = compose(
+        signals, amplifiers=amplifiers, floors=_floors(findings), calibration=calibration, doubt=doubt,
+        at_least=findings.consumed_score,
+    )  # fmt: skip
     dominant = max(Attribution, key=lambda kind: (counts[kind], kind)) if checked else None
     return Risk(composite, signals, grounding, fidelity if checked else None, dominant)
 
@@ -96,15 +104,22 @@ def _signals(
 ) -> tuple[float | None, RiskSignals]:
     """Return the share of grounded claims and the signals, without the claims that are not measured."""
     checked = len(findings.attributions)
-    judged = [kind for name, kind in findings.attributions.items() if name not in unmeasured]
+    names = [name for name in findings.attributions if name not in unmeasured]
+    judged = [findings.attributions[name] for name in names]
     measured = findings.mode is not GroundingMode.OPEN and (bool(judged) or not checked)
-    grounding = judged.count(Attribution.CONTEXT_GROUNDED) / len(judged) if judged and measured else None
+    grounding = math.fsum(_share(findings, name) for name in names) / len(judged) if judged and measured else None
     return grounding, RiskSignals(
         attribution=(1.0 - grounding if grounding is not None else 0.0) if measured else None,
         fidelity=1.0 - fidelity,
         entailment=(1.0 - weakest.entailment if weakest else 0.0) if measured else None,
         specificity=judged.count(Attribution.UNVERIFIABLE) / max(1, len(judged)) if measured else None,
     )
+
+
+def _share(findings: RiskFindings, name: str) -> float:
+    """Return how far a claim is grounded."""
+    whole = 1.0 if findings.attributions[name] is Attribution.CONTEXT_GROUNDED else 0.0
+    return findings.shares.get(name, whole)
 
 
 def amplifiers_for(*, personal_data: bool, loop_depth: int, domain: str, high_risk: bool) -> list[Amplifier]:

@@ -1,11 +1,10 @@
-"""The dpe gRPC service (SPEC-005). It converts requests and limits concurrency; the pipeline does the work."""
+"""The dpe gRPC service (SPEC-005). It converts requests and hands out places; the pipeline does the work."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine, Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn, TypeVar
 
@@ -13,7 +12,7 @@ import structlog
 
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from interlock.domain.errors import Kind, Refused, invalid
-from interlock.domain.quality import TIER_BOUNDS, QualityWeights
+from interlock.domain.policy.quality import TIER_BOUNDS, QualityWeights
 from interlock.domain.risk.composite import Calibration
 from interlock.domain.risk.grounding import GroundingMode
 from interlock.domain.risk.risk import CRITICAL_FROM, HIGH_FROM, MEDIUM_FROM
@@ -21,10 +20,13 @@ from interlock.dpe import summary
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.document import Fact
 from interlock.dpe.grounding import attribution, omission
+from interlock.dpe.inference.fairness import analysing
+from interlock.dpe.inference.places import MOST_LEASE_S, PlaceLedger
 from interlock.dpe.inference.port import ModelInfo, deadline
 from interlock.dpe.pipeline import Pipeline
 from interlock.dpe.quality import completeness, coverage, flow, repetition
 from interlock.dpe.request import (
+    ConsumedAnswer,
     DeclaredTool,
     LinkedResult,
     MergedAnswer,
@@ -36,8 +38,6 @@ from interlock.dpe.request import (
 from interlock.dpe.risk import LOOP_DEPTH_ABOVE
 from interlock.runtime.rpc.errors import answers_refusals
 
-WAITING = 32
-BUSY_RETRY_MS = 500
 _MARGIN, _MARGIN_S = 0.05, 0.25
 
 T = TypeVar("T")
@@ -46,23 +46,42 @@ log = structlog.get_logger()
 
 
 class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
-    """Serves Analyze, CheckSummary and Describe. *parallel* analyses run at once and a bounded number wait."""
+    """Serves places, Analyze, CheckSummary and Describe. Analyses under way take turns on *workers* threads."""
 
-    def __init__(self, pipeline: Pipeline, *, timeout_s: float, parallel: int) -> None:
+    def __init__(self, pipeline: Pipeline, *, timeout_s: float, workers: int) -> None:
         self._pipeline = pipeline
         self._timeout_s = timeout_s
-        self._places = asyncio.Semaphore(parallel)
-        self._bound = parallel + WAITING
-        self._present = 0
+        self._places = PlaceLedger(workers)
         self._failing: dict[str, str] = {}
         self._probes = 0
+
+    @answers_refusals(dpe_pb2.ReservePlaceResponse)
+    async def ReservePlace(  # noqa: N802 - gRPC's name
+        self, request: dpe_pb2.ReservePlaceRequest, context: Any
+    ) -> dpe_pb2.ReservePlaceResponse:
+        """Take a place for a call whose provider is not asked yet."""
+        del context
+        if not 1 <= request.lease_ms <= MOST_LEASE_S * 1000:
+            raise invalid(
+                "INVALID_PARAMETER", f"lease_ms must be from 1 to {MOST_LEASE_S * 1000:.0f}", param="lease_ms"
+            )
+        return dpe_pb2.ReservePlaceResponse(place_id=self._places.reserve(request.lease_ms / 1000))
+
+    async def ReleasePlace(  # noqa: N802 - gRPC's name
+        self, request: dpe_pb2.ReleasePlaceRequest, context: Any
+    ) -> dpe_pb2.ReleasePlaceResponse:
+        """Give a place back."""
+        del context
+        self._places.release(request.place_id)
+        return dpe_pb2.ReleasePlaceResponse()
 
     @answers_refusals(dpe_pb2.AnalyzeResponse)
     async def Analyze(  # noqa: N802 - gRPC's name
         self, request: dpe_pb2.AnalyzeRequest, context: Any
     ) -> dpe_pb2.AnalyzeResponse:
         """Run the pipeline over all outputs of one dispatch."""
-        report = await self._in_time(self._pipeline.analyse(read_request(request)), context)
+        work = self._pipeline.analyse(read_request(request))
+        report = await self._in_time(work, context, request.place_id)
         log.info(
             "dpe.analyzed",
             session_id=request.session_id,
@@ -78,7 +97,8 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         self, request: dpe_pb2.CheckSummaryRequest, context: Any
     ) -> dpe_pb2.CheckSummaryResponse:
         """Return how faithful a summary is to its source."""
-        checked = await self._in_time(self._pipeline.check_summary(request.source, request.summary), context)
+        work = self._pipeline.check_summary(request.source, request.summary)
+        checked = await self._in_time(work, context, request.place_id)
         log.info(
             "dpe.summary_checked", claims=checked.claims, flawed=len(checked.flawed), score=round(checked.score, 4)
         )
@@ -94,13 +114,14 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         pipeline = self._pipeline
         return describe(pipeline.calibration, self._models(), weights=pipeline.quality_weights, method=pipeline.method)
 
-    async def _in_time(self, work: Coroutine[Any, Any, T], context: Any) -> T:
-        """Return the result of *work*, in its turn and within the deadline. A model that fails is recorded."""
+    async def _in_time(self, work: Coroutine[Any, Any, T], context: Any, place_id: str) -> T:
+        """Return the result of *work*, in turns with others and within the deadline. A model that fails is recorded."""
         limit_s = self._limit(context)
         deadline.set(asyncio.get_running_loop().time() + limit_s)
         try:
-            async with asyncio.timeout(limit_s), self._place():
-                return await work
+            with self._places.judging(place_id), analysing():
+                async with asyncio.timeout(limit_s):
+                    return await work
         except TimeoutError:
             _out_of_time()
         except Refused as refused:
@@ -139,21 +160,6 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         left = context.time_remaining()
         remaining = math.inf if left is None else left - min(_MARGIN * left, _MARGIN_S)
         return min(self._timeout_s, remaining)
-
-    @asynccontextmanager
-    async def _place(self) -> AsyncIterator[None]:
-        """Wait for a free place. Refused with DPE_BUSY when too many calls wait already."""
-        if self._present >= self._bound:
-            raise Refused(
-                Kind.EXHAUSTED, "DPE_BUSY", "too many analyses are waiting", retry_after_ms=BUSY_RETRY_MS,
-                metadata={"limit": str(self._bound)},
-            )  # fmt: skip
-        self._present += 1
-        try:
-            async with self._places:
-                yield
-        finally:
-            self._present -= 1
 
 
 def describe(
@@ -230,6 +236,14 @@ def read_request(message: dpe_pb2.AnalyzeRequest) -> Request:
             DeclaredTool(one.name, one.description, one.parameters_json, one.returns_answer) for one in message.tools
         ),
         earlier_facts=frozenset(message.earlier_facts),
+        consumed=tuple(_consumed(one) for one in message.consumed),
+    )
+
+
+def _consumed(message: dpe_pb2.ConsumedAnswer) -> ConsumedAnswer:
+    grounding = message.grounding_pct if message.HasField("grounding_pct") else None
+    return ConsumedAnswer(
+        message.window_id, frozenset(message.fact_ids), message.composite_score, grounding, int(message.attribution)
     )
 
 

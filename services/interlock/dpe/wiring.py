@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Iterator, Mapping
 
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
-from interlock.domain import conformance
+from interlock.domain.conformance import requirements
 from interlock.domain.errors import Refused, unavailable
-from interlock.domain.quality import QualityWeights
+from interlock.domain.policy.quality import QualityWeights
 from interlock.domain.risk.composite import Calibration
 from interlock.dpe.grounding.doubt import Doubts
 from interlock.dpe.inference.language import Language
@@ -38,7 +38,7 @@ async def open_service(settings: Settings) -> Service:
     if (wrong := await _unfit(pipeline.inference)) and wrong.reason in NEVER_STARTS:
         await asyncio.to_thread(pipeline.close)
         raise wrong
-    servicer = DpeServicer(pipeline, timeout_s=settings.dpe_timeout_s, parallel=settings.dpe_threads)
+    servicer = DpeServicer(pipeline, timeout_s=settings.dpe_timeout_s, workers=settings.model_threads)
 
     async def unready_dependencies() -> Mapping[str, str]:
         away = await _unfit(pipeline.inference)
@@ -64,7 +64,7 @@ async def open_service(settings: Settings) -> Service:
 
 def open_pipeline(settings: Settings) -> Pipeline:
     """Verify the code and every model, load the models and return the pipeline. This takes seconds."""
-    conformance.require(calibration := Calibration(), weights := QualityWeights())
+    requirements.require(calibration := Calibration(), weights := QualityWeights())
     check_code()
     neural = {
         "nli": manifest("nli", settings.nli_model_dir),
@@ -132,7 +132,7 @@ def _inference(settings: Settings, models: Mapping[str, ModelManifest]) -> Infer
         )
     from interlock.dpe.inference.local import LocalInference
 
-    return LocalInference(nli=models["nli"], embed=models["embed"], ner=models["ner"], threads=settings.dpe_threads)
+    return LocalInference(nli=models["nli"], embed=models["embed"], ner=models["ner"], threads=settings.model_threads)
 
 
 async def _unfit(inference: Inference) -> Refused | None:

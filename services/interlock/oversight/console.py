@@ -5,9 +5,11 @@ They compose audit, policy and session. The decision itself is one write in the 
 
 from __future__ import annotations
 
+import hmac
 import json
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 from google.protobuf import json_format
@@ -44,6 +46,15 @@ class HeldView:
     sessions: Sequence[session_pb2.Session]
     """The sessions of its tree, the root first; its own alone where the tree cannot be read."""
 
+    @property
+    def kept_by(self) -> tuple[str, str]:
+        """Why it was kept back, HELD_FOR_REVIEW or SAFETY_HALT, and the directive that did; both empty when its bytes are gone."""
+        if self.held is None:
+            return "", ""
+        decision = policy_pb2.Decision.FromString(self.held.decision)
+        enforced = (broken.directive for broken in decision.violations if not broken.report_only)
+        return decision.reason, next(enforced, "")
+
 
 @dataclass(frozen=True)
 class Console:
@@ -51,6 +62,8 @@ class Console:
 
     peers: Peers
     views: Views
+    secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    """What the operator's link signs in with, to read; it is in a file that only the operator may read."""
 
     async def sign_in(self, reviewer: str, challenge: str, signature: bytes) -> OpenedView:
         """Open a view for a registered reviewer who signed the challenge."""
@@ -64,10 +77,23 @@ class Console:
         log.info("oversight.signed_in", name=reviewer)
         return opened
 
+    def open_for(self, viewer: str, secret: str) -> OpenedView:
+        """Open a view that only reads, for whoever could read this process's *secret* in its state folder.
+
+        Refused with SIGN_IN_INVALID for another secret.
+        """
+        if not hmac.compare_digest(secret.encode("utf-8", "replace"), self.secret.encode()):
+            SIGN_INS.labels("SIGN_IN_INVALID").inc()
+            raise unauthenticated("SIGN_IN_INVALID", "this link is not of this process: `interlock console` prints one")
+        opened = self.views.open_for(viewer)
+        SIGN_INS.labels("viewer").inc()
+        log.info("oversight.console_opened", name=viewer)
+        return opened
+
     async def viewer(self, bearer: str) -> View:
         """Return the view of a *bearer*. A reviewer who was removed, or whose key was replaced, is signed out."""
         view = self.views.of(bearer)
-        if (await self._keys()).get(view.reviewer) != view.public_key:
+        if not view.reads_only and (await self._keys()).get(view.reviewer) != view.public_key:
             self.views.sign_out(bearer)
             raise unauthenticated("SIGN_IN_REQUIRED", "this reviewer is not registered with that key any more")
         return view
@@ -88,9 +114,11 @@ class Console:
     async def decide(self, view: View, window_id: str, token: str, reason: str) -> audit_pb2.HeldItem:
         """Record a signed decision of the signed-in reviewer.
 
-        Refused with REVIEWER_MISMATCH for another reviewer's token, with SELF_APPROVAL if the reviewer created a session of
+        Refused with VIEW_READS_ONLY for a viewer, with REVIEWER_MISMATCH for another reviewer's token, with SELF_APPROVAL if the reviewer created a session of
         the tree, and with the reasons of the policy and audit services.
         """
+        if view.reads_only:
+            raise forbidden("VIEW_READS_ONLY", "a viewer decides nothing: sign in with a reviewer's key")
         said = approval.read(token).approval
         action = said.action if said.action in _ACTIONS else "other"
         try:

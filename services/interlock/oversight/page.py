@@ -11,11 +11,10 @@ import base64
 import binascii
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import structlog
 from google.protobuf import json_format
@@ -31,7 +30,9 @@ from interlock.domain.held import readable_texts
 from interlock.domain.signed import MalformedError, parse_json
 from interlock.domain.visible import visible
 from interlock.oversight import pages
-from interlock.oversight.console import Console, expires_at
+from interlock.oversight.console import expires_at
+from interlock.oversight.live.routes import ROUTES
+from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.oversight.views import View
 from interlock.runtime.clock import iso8601
 from interlock.runtime.http.server import operations
@@ -43,7 +44,6 @@ log = structlog.get_logger()
 
 LONGEST_BODY = 16_384
 BODY_TIMEOUT_S = 10.0
-COOKIE, SECURE_COOKIE = "interlock_view", "__Host-interlock_view"
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -68,34 +68,11 @@ _STATUSES = {
 _STATIC = {
     "review.css": "text/css; charset=utf-8",
     "review.js": "text/javascript; charset=utf-8",
+    "live.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 
 Readiness = Callable[[], Awaitable[Mapping[str, str]]]
-Endpoint = Callable[["Site", Request], Awaitable[Response]]
-
-
-@dataclass(frozen=True)
-class Site:
-    """The page's parts: the use cases, and the origins under which it may be opened."""
-
-    console: Console
-    origins: frozenset[str]
-    secure: bool
-
-    @property
-    def cookie(self) -> str:
-        """Name of the cookie; over TLS a ``__Host-`` name, which no other host of the domain can set."""
-        return SECURE_COOKIE if self.secure else COOKIE
-
-
-def origins_of(settings: Settings, port: int, *, secure: bool) -> frozenset[str]:
-    """Return the origins of the page: that of ``oversight_base_url``, or else the loopback names with its port."""
-    if settings.oversight_base_url:
-        url = urlsplit(settings.oversight_base_url)
-        return frozenset({f"{url.scheme}://{url.netloc}".lower()})
-    scheme = "https" if secure else "http"
-    return frozenset(f"{scheme}://{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]"))
 
 
 def make_app(site: Site, readiness: Readiness, settings: Settings) -> Starlette:
@@ -120,6 +97,7 @@ def make_app(site: Site, readiness: Readiness, settings: Settings) -> Starlette:
             route("/sign-out", _sign_out, "POST"),
             route("/held/{window_id}", _held),
             route("/held/{window_id}/dag.svg", _dag),
+            *(route(path, endpoint) for path, endpoint in ROUTES.items()),
             route("/static/{name}", file),
             route("/api/challenge", _challenge, "POST"),
             route("/api/sign-in", _sign_in, "POST"),
@@ -187,44 +165,44 @@ async def _http_exception(request: Request, error: Exception) -> Response:
     return JSONResponse({"reason": reason, "message": "there is nothing of that kind here"}, status, headers=HEADERS)
 
 
-async def _view(site: Site, request: Request) -> View:
-    return await site.console.viewer(request.cookies.get(site.cookie, ""))
-
-
 async def _signed_view(site: Site, request: Request, csrf: str) -> View:
     """Return the view of the cookie if the request carries its CSRF token."""
-    view = await _view(site, request)
+    view = await view_of(site, request)
     if not hmac.compare_digest(view.csrf.encode(), csrf.encode("utf-8", "replace")):
         raise forbidden("CSRF_TOKEN_INVALID", "the form is not of this page and this sign-in")
     return view
 
 
 async def _queue(site: Site, request: Request) -> Response:
-    view = await _view(site, request)
+    view = await view_of(site, request)
     status = request.query_params.get("status", "pending")
     page = await site.console.queue(_status(status), limit=200)
-    return _html(pages.queue_page(view, page, status))
+    return html(pages.queue_page(view, page, status))
 
 
 async def _held(site: Site, request: Request) -> Response:
-    view = await _view(site, request)
+    view = await view_of(site, request)
     shown = await site.console.shown(request.path_params["window_id"])
-    return _html(pages.held_page(view, shown, site.console.views.pace(view.reviewer)))
+    return html(pages.held_page(view, shown, site.console.views.pace(view.reviewer)))
 
 
 async def _dag(site: Site, request: Request) -> Response:
-    await _view(site, request)
+    await view_of(site, request)
     shown = await site.console.shown(request.path_params["window_id"])
     return Response(picture.svg(shown.sessions), media_type="image/svg+xml")
 
 
 async def _sign_in_page(_site: Site, _request: Request) -> Response:
-    return _html(pages.sign_in_page())
+    return html(pages.sign_in_page())
 
 
 async def _sign_in_by_token(site: Site, request: Request) -> Response:
-    """Accept a bearer token that the command line printed; the view and its end stay the same."""
-    bearer = (await _form(request)).get("bearer", "").strip()
+    """Accept a bearer token that the command line printed, whose view and its end stay the same; or the secret of its link."""
+    form = await _form(request)
+    if secret := form.get("secret", ""):
+        opened = site.console.open_for(form.get("viewer", ""), secret)
+        return _signed_in(site, RedirectResponse("/sessions", 303), opened.bearer, opened.view)
+    bearer = form.get("bearer", "").strip()
     view = await site.console.viewer(bearer)
     return _signed_in(site, RedirectResponse("/", 303), bearer, view)
 
@@ -255,7 +233,7 @@ async def _sign_in(site: Site, request: Request) -> Response:
 
 
 async def _api_queue(site: Site, request: Request) -> Response:
-    await _view(site, request)
+    await view_of(site, request)
     page = await site.console.queue(
         _status(request.query_params.get("status", "pending")), after=request.query_params.get("after", ""), limit=200
     )
@@ -263,13 +241,14 @@ async def _api_queue(site: Site, request: Request) -> Response:
 
 
 async def _api_held(site: Site, request: Request) -> Response:
-    await _view(site, request)
+    await view_of(site, request)
     shown = await site.console.shown(request.path_params["window_id"])
     texts = [{"what": what, "text": visible(text)} for what, text in readable_texts(shown.held)] if shown.held else []
     answer = {
         "item": _message(shown.item),
         "texts": texts,
         "question": visible(shown.held.question) if shown.held else None,
+        "kept_by": dict(zip(("reason", "directive"), map(visible, shown.kept_by), strict=True)),
         "evidence": {name: visible(text) for name, text in shown.held.evidence.items()} if shown.held else {},
         "report": _message(shown.report),
         "sessions": [_message(one) for one in shown.sessions],
@@ -279,7 +258,7 @@ async def _api_held(site: Site, request: Request) -> Response:
 
 async def _api_body(site: Site, request: Request) -> Response:
     """Return the held bytes, for the browser to hash; the headers keep a browser from showing them as a page."""
-    await _view(site, request)
+    await view_of(site, request)
     shown = await site.console.shown(request.path_params["window_id"])
     if shown.held is None:
         raise not_found("HELD_NOT_FOUND", "its bytes are deleted: rejected, expired, erased or handed out")
@@ -356,7 +335,3 @@ async def _form(request: Request) -> dict[str, str]:
     data = await _body(request, "application/x-www-form-urlencoded")
     found = parse_qs(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=8)
     return {name: values[0] for name, values in found.items() if len(values) == 1}
-
-
-def _html(page: str) -> Response:
-    return Response(page, media_type="text/html; charset=utf-8")

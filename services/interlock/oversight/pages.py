@@ -44,14 +44,14 @@ class Word(NamedTuple):
 
 def sign_in_page(fault: str = "") -> str:
     """Return the page for a reader who is not signed in; *fault* is shown above the forms."""
-    return render("sign_in.html", title="Sign in", reviewer="", csrf="", fault=fault)
+    return render("sign_in.html", title="Sign in", reviewer="", csrf="", here="", fault=fault)
 
 
 def queue_page(view: View, page: audit_pb2.ListHeldResponse, status: str) -> str:
     """Return the queue of one *status*; the response that expires first is on top."""
     items = [_item(item) for item in sorted(page.items, key=lambda item: item.expires_at)]
     return render(
-        "queue.html", title="Held responses", reviewer=view.reviewer, csrf=view.csrf, keyboard=_KEYS,
+        "queue.html", title="Held responses", reviewer=view.reviewer, csrf=view.csrf, here="reviews", reads_only=view.reads_only, keyboard=_KEYS,
         items=items, more=page.more, states=_STATES, status=status,
     )  # fmt: skip
 
@@ -64,10 +64,10 @@ def held_page(view: View, shown: HeldView, pace: tuple[int, int]) -> str:
     item, report = shown.item, shown.report
     decides = shown.held is not None and item.status == audit_pb2.HELD_STATUS_PENDING
     return render(
-        "held.html", title=f"Window {item.window_id}", reviewer=view.reviewer, csrf=view.csrf, keyboard=_KEYS,
-        item=_item(item), decided=_decided(item), scores=_scores(report), answer=_answer(shown.held),
-        decision=_decision(item, pace) if decides else None, claims=_claims(shown), findings=_findings(report),
-        contradictions=_contradictions(report), tree=_tree(shown.sessions),
+        "held.html", title=f"Window {item.window_id}", reviewer=view.reviewer, csrf=view.csrf, here="reviews", reads_only=view.reads_only, keyboard=_KEYS,
+        item=_item(item), kept_by=_kept_by(shown), decided=_decided(item), scores=scores_of(report), answer=_answer(shown.held),
+        decision=_decision(item, pace) if decides else None, claims=claims_of(report, shown.held.evidence if shown.held else {}), findings=findings_of(report),
+        contradictions=contradictions_of(report), tree=_tree(shown.sessions),
     )  # fmt: skip
 
 
@@ -77,11 +77,19 @@ def _item(item: audit_pb2.HeldItem) -> Mapping[str, Any]:
         "session_id": item.session_id,
         "response_hash": item.response_hash,
         "policy_hash": item.policy_hash,
-        "risk": _word(common_pb2.RiskLevel, item.risk_level, "RISK_LEVEL_"),
-        "state": _word(audit_pb2.HeldStatus, item.status, "HELD_STATUS_"),
+        "risk": word(common_pb2.RiskLevel, item.risk_level, "RISK_LEVEL_"),
+        "state": word(audit_pb2.HeldStatus, item.status, "HELD_STATUS_"),
         "expires_at": item.expires_at,
         "held_at": item.held_at,
     }
+
+
+def _kept_by(shown: HeldView) -> str:
+    """Return what kept the answer back: a hold, or a halt that an approval overrides."""
+    reason, directive = shown.kept_by
+    return " by ".join(
+        part for part in ({"SAFETY_HALT": "halted", "": ""}.get(reason, "held"), said(directive)) if part
+    )
 
 
 def _decided(item: audit_pb2.HeldItem) -> Mapping[str, Any] | None:
@@ -90,7 +98,8 @@ def _decided(item: audit_pb2.HeldItem) -> Mapping[str, Any] | None:
     return {"reviewer": said(item.reviewer_id), "at": item.decided_at, "reason": said(item.reason or "-")}
 
 
-def _scores(report: dpe_pb2.Report) -> Mapping[str, str]:
+def scores_of(report: dpe_pb2.Report) -> Mapping[str, str]:
+    """Return the scores of a report, in words where one was not measured."""
     return {
         "composite": f"{report.composite_score:.3f}",
         "grounding": f"{report.grounding_pct:.3f}" if report.HasField("grounding_pct") else "not measured",
@@ -123,18 +132,18 @@ def _decision(item: audit_pb2.HeldItem, pace: tuple[int, int]) -> Mapping[str, A
     }
 
 
-def _claims(shown: HeldView) -> list[Mapping[str, Any]]:
-    evidence = shown.held.evidence if shown.held else {}
+def claims_of(report: dpe_pb2.Report, evidence: Mapping[str, str]) -> list[Mapping[str, Any]]:
+    """Return the claims of a report, each with its *evidence* (fact id → text) where that is known."""
     return [
         {
             "id": claim.claim_id,
             "text": said(claim.text),
-            "attribution": _word(dpe_pb2.Attribution, claim.attribution, "ATTRIBUTION_"),
+            "attribution": word(dpe_pb2.Attribution, claim.attribution, "ATTRIBUTION_"),
             "entailment": f"{claim.entailment:.2f} for, {claim.contradiction:.2f} against",
             "fact": _fact(claim.fact_id, evidence.get(claim.fact_id, "")) if claim.fact_id else None,
             "faults": _faults(claim),
         }
-        for claim in shown.report.claims[:MOST_CLAIMS]
+        for claim in report.claims[:MOST_CLAIMS]
     ]
 
 
@@ -154,7 +163,8 @@ def _faults(claim: dpe_pb2.Claim) -> list[Mapping[str, Any]]:
     ]
 
 
-def _findings(report: dpe_pb2.Report) -> Mapping[str, Any]:
+def findings_of(report: dpe_pb2.Report) -> Mapping[str, Any]:
+    """Return what was found, counted."""
     return {
         "fabrications": report.fabrication_count,
         "distortions": report.distortion_count,
@@ -165,7 +175,8 @@ def _findings(report: dpe_pb2.Report) -> Mapping[str, Any]:
     }
 
 
-def _contradictions(report: dpe_pb2.Report) -> list[Mapping[str, Any]]:
+def contradictions_of(report: dpe_pb2.Report) -> list[Mapping[str, Any]]:
+    """Return the contradictions of a report."""
     return [
         {"claim_id": one.claim_id, "severity": one.severity, "against": said(one.other_text or one.other_claim_id)}
         for one in report.contradictions
@@ -184,13 +195,13 @@ def _session(session: session_pb2.Session) -> Mapping[str, Any]:
         "agent": said(session.agent.agent_type or "not registered"),
         "depth": session.loop_depth,
         "budget": as_decimal(Micros(session.safety_budget_micros)),
-        "breaker": _word(common_pb2.BreakerState, session.breaker, "BREAKER_STATE_"),
-        "state": _word(session_pb2.SessionStatus, session.status, "SESSION_STATUS_"),
+        "breaker": word(common_pb2.BreakerState, session.breaker, "BREAKER_STATE_"),
+        "state": word(session_pb2.SessionStatus, session.status, "SESSION_STATUS_"),
         "windows": len(session.windows),
     }
 
 
-def _word(kind: Any, number: int, prefix: str) -> Word:
+def word(kind: Any, number: int, prefix: str) -> Word:
     """Return the name of an enum's value; a value that this version does not know is shown as its number."""
     name = str(kind.Name(number)).removeprefix(prefix) if number in kind.values() else str(number)
     return Word(name.replace("_", " "), name.replace("_", "-"))

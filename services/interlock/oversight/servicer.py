@@ -58,10 +58,12 @@ class OversightServicer(oversight_pb2_grpc.OversightServiceServicer):
         texts = readable_texts(shown.held) if shown.held else []
         text = "\n\n".join(text if len(texts) == 1 else f"[{what}]\n{text}" for what, text in texts)
         evidence = shown.held.evidence if shown.held else {}
+        kept_reason, kept_directive = shown.kept_by
         return oversight_pb2.GetHeldResponse(
             item=_readers(shown.item), text=visible(text), report=shown.report, sessions=shown.sessions,
             question=visible(shown.held.question) if shown.held else "",
             evidence={name: visible(fact) for name, fact in evidence.items()},
+            kept_reason=kept_reason, kept_directive=kept_directive,
         )  # fmt: skip
 
     @answers_refusals(oversight_pb2.DecideResponse)

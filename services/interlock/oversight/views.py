@@ -35,9 +35,16 @@ class View:
     """A reviewer who is signed in: when it ends (microseconds since the epoch), and the CSRF token of the page's forms."""
 
     reviewer: str
+    """The signed-in person: a registered reviewer, or a viewer whom the operator let in."""
     public_key: str
+    """The reviewer's key; empty for a viewer, who decides nothing."""
     expires_us: int
     csrf: str
+
+    @property
+    def reads_only(self) -> bool:
+        """Whether this is a viewer, not a reviewer."""
+        return not self.public_key
 
 
 @dataclass(frozen=True)
@@ -79,8 +86,17 @@ class Views:
         known = drawn_for == reviewer and self._clock() < expires_us
         if not known or public_key is None or not _signed(public_key, challenge, signature):
             raise _not_signed_in("SIGN_IN_INVALID", "the challenge is not one that this reviewer signed in time")
+        return self._opened(reviewer, public_key)
+
+    def open_for(self, viewer: str) -> OpenedView:
+        """Open a view that only reads, for a person whom the operator lets in."""
+        if not REVIEWER.fullmatch(viewer):
+            raise invalid("REVIEWERS_INVALID", "a viewer's name has 1 to 128 letters, digits and ._@+-", field="viewer")
+        return self._opened(viewer, "")
+
+    def _opened(self, name: str, public_key: str) -> OpenedView:
         bearer = _word(self._entropy(_ENTROPY_BYTES))
-        view = View(reviewer, public_key, self._clock() + self._life_us, _word(self._entropy(_ENTROPY_BYTES)))
+        view = View(name, public_key, self._clock() + self._life_us, _word(self._entropy(_ENTROPY_BYTES)))
         _make_room(self._views, MOST_VIEWS)
         self._views[_hashed(bearer)] = view
         return OpenedView(view, bearer)

@@ -10,9 +10,13 @@ from starlette.types import ASGIApp
 
 from interlock.api.oversight.v1 import oversight_pb2, oversight_pb2_grpc
 from interlock.domain.errors import unavailable
+from interlock.oversight.changes import Changes
 from interlock.oversight.console import Console
-from interlock.oversight.page import Site, make_app, origins_of
+from interlock.oversight.link import ConsoleLink
+from interlock.oversight.page import make_app
+from interlock.oversight.reader import LiveReader
 from interlock.oversight.servicer import OversightServicer
+from interlock.oversight.site import Site, origins_of
 from interlock.oversight.views import Views
 from interlock.runtime.clock import Clock, system_clock
 from interlock.runtime.rpc.mesh import Mesh
@@ -27,6 +31,8 @@ class OpenedOversight:
 
     service: Service
     http_app: ASGIApp
+    link: ConsoleLink
+    """The operator's link to the console."""
 
 
 def open_oversight(
@@ -46,18 +52,18 @@ def open_oversight(
         message = "oversight_base_url is https://host or https://host:port, without a path"
         raise unavailable("OVERSIGHT_URL_INVALID", message, retry_after_ms=0)
     secure = settings.front_cert_file is not None or base.startswith("https://")
-    console = Console(Peers.over(mesh, settings), Views(clock, os.urandom, life_s=settings.oversight_view_s))
-    site = Site(console, origins_of(settings, http_port, secure=secure), secure)
+    peers = Peers.over(mesh, settings)
+    console = Console(peers, Views(clock, os.urandom, life_s=settings.oversight_view_s))
+    live = LiveReader(peers, settings.rpc_timeout_s)
+    changes = Changes(live.log_size)
+    site = Site(console, live, changes, origins_of(settings, http_port, secure=secure), secure)
     service = Service(
         name="oversight",
         full_name=oversight_pb2.DESCRIPTOR.services_by_name["OversightService"].full_name,
         servicer=OversightServicer(console),
         register=oversight_pb2_grpc.add_OversightServiceServicer_to_server,
         unready_dependencies=readiness,
-        close=_nothing,
+        close=changes.close,
     )
-    return OpenedOversight(service, make_app(site, readiness, settings))
-
-
-async def _nothing() -> None:
-    """Close nothing: views end with the process."""
+    link = ConsoleLink(min(site.origins), console.secret)
+    return OpenedOversight(service, make_app(site, readiness, settings), link)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import TypeVar
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.policy.directives import Repetition, Tier
@@ -24,10 +25,13 @@ E = TypeVar("E", bound=Enum)
 
 def member(kind: type[E], value: int | str) -> E | None:
     """Return the member of *kind* with that value; ``None`` for an unknown value, including a proto's zero."""
-    try:
-        return kind(value)
-    except ValueError:
-        return None
+    return _members(kind).get(value)
+
+
+@lru_cache(maxsize=64)
+def _members(kind: Any) -> Mapping[int | str, Any]:
+    """Return the members by value: calling an enum takes three calls, and raises for an unknown value."""
+    return {one.value: one for one in kind}
 
 
 def read_findings(report: dpe_pb2.Report, *, window_number: int = 0, user_words_ground: bool = True) -> Findings:
@@ -69,7 +73,17 @@ def read_findings(report: dpe_pb2.Report, *, window_number: int = 0, user_words_
         prohibited=report.eu_ai_act_class == _UNACCEPTABLE,
         contradicted=any(one.scope != _INTRA and one.severity == _GRAVEST for one in report.contradictions),
         envelope_tier=member(Tier, report.envelope_tier),
+        cannot_tell=_cannot_tell(report) if ATTRIBUTION in ran else None,
     )
+
+
+def _cannot_tell(report: dpe_pb2.Report) -> float:
+    """Return the share of the checked claims of which one cannot tell; NaN, which meets no maximum, when it cannot be one."""
+    checked = sum(claim.attribution != dpe_pb2.ATTRIBUTION_UNSPECIFIED for claim in report.claims)
+    count = max(report.cannot_tell_count, sum(claim.cannot_tell for claim in report.claims))
+    if not count and report.cannot_tell_count == 0:
+        return 0.0
+    return count / checked if 0 < count <= checked and report.cannot_tell_count >= 0 else math.nan
 
 
 def _stages_run(stages: Iterable[dpe_pb2.Stage]) -> frozenset[str]:

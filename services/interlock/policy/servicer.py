@@ -19,7 +19,7 @@ from interlock.domain.budget import Micros
 from interlock.domain.errors import invalid
 from interlock.domain.policy.decision import PolicyOutcome, Situation, Verdict, decide
 from interlock.domain.policy.directives import NOTHING, Policy, Tier, canonical, directives, kebab, policy_hash
-from interlock.domain.policy.enforcement import Breach
+from interlock.domain.policy.enforcement import Action, Breach
 from interlock.domain.policy.findings import Findings
 from interlock.domain.policy.policy_layers import Layers, resolve, unasked
 from interlock.domain.policy.policy_order import relaxations
@@ -301,6 +301,7 @@ def _decision(verdict: Verdict) -> policy_pb2.Decision:
         ],
         oversight_mode=kebab(verdict.oversight),
         oversight_required=verdict.outcome.oversight_required,
+        releasable=verdict.outcome.oversight_required and verdict.outcome.action is Action.HALT,
         warned=verdict.warned,
         redispatch_strategy=verdict.outcome.strategy,
         remedies=_remedies(verdict.outcome),

@@ -27,6 +27,7 @@ VARIABLE = "INTERLOCK_FAILPOINTS"
 POINTS: Mapping[str, str] = {
     "sidecar.before_open": "before the lease of a window is asked for",
     "sidecar.after_open": "after the lease was taken, before the dispatch",
+    "sidecar.after_part": "after a part of a streamed answer is on record, before it leaves",
     "sidecar.after_dispatch": "after the provider answered, before the analysis",
     "sidecar.before_seal": "before the window's record is sent to the audit log",
     "sidecar.after_seal": "after the seal was acknowledged, before the settlement",
@@ -55,6 +56,10 @@ POINTS: Mapping[str, str] = {
     "session.before_settle": "before a window is settled",
     "session.after_settle": "after a window was settled, before the caller is told",
     "session.before_restore": "before a session is written again",
+    "kernel.before_step": "before a kernel decides",
+    "kernel.after_step": "after a kernel decided, before the sidecar is told",
+    "kernel.before_seal": "after a kernel decided, before its records are sealed",
+    "kernel.after_seal": "after the records of a kernel were sealed, before its store is told",
     "session.after_restore": "after a session was written again",
 }
 """The points before and after every durable step: name → description."""

@@ -34,14 +34,14 @@ SAFE_KEYS = frozenset({
     "event", "level", "timestamp", "logger", "trace_id", "where", "exception",
     # ids: minted by Interlock, checked by shape, never secret
     "session_id", "root_session_id", "parent_session_id", "window_id", "trail_id", "request_id", "report_id",
-    "agent_type", "scope", "key_version", "root_window_id", "caller_id",
+    "agent_type", "scope", "key_version", "root_window_id", "caller_id", "kernel_id", "uid",
     # names from Interlock's code and settings
     "service", "services", "method", "code", "reason", "kind", "state", "from_state", "to_state", "status", "name",
     "action", "decision", "directive", "directives", "level_name", "pattern", "risk", "risk_level", "strategy", "stage", "stages",
-    "event_type", "integrity", "breaker", "dependency", "missing", "hint", "part", "component", "setting", "settings",
+    "event_type", "integrity", "breaker", "dependency", "missing", "hint", "namespace", "part", "component", "setting", "settings",
     "profile", "unaware_callers", "would", "address", "host", "url", "path", "folder", "version", "model", "models", "provider", "slot",
     "signal", "topology", "faults", "outcome", "duplicate", "mode", "script", "phase", "ready", "revision",
-    "what", "operation", "caller", "binding", "severity", "choice", "shape", "journal_mode", "engine", "route", "lifespan", "http_method",
+    "what", "fault", "operation", "caller", "binding", "severity", "choice", "shape", "journal_mode", "engine", "route", "lifespan", "http_method",
     # numbers
     "port", "pid", "count", "entries", "period", "ends_at", "window_number", "sequence", "attempt", "attempts", "retries", "index", "rows", "size",
     "status_code", "exit_code", "claims", "facts", "windows", "events", "depth", "epoch", "batch", "composite", "flawed", "score",
@@ -182,7 +182,14 @@ def _exception_described(_logger: Any, _method: str, event: Event) -> Event:
 
 def redact(_logger: Any, _method: str, event: Event) -> Event:
     """Keep the fields in ``SAFE_KEYS``, without credentials. Redact all other fields."""
-    return {key: _kept(key, value) for key, value in event.items()}
+    kept = {}
+    for key, value in event.items():  # the common cases first: a line has ten fields, and a governed call several lines
+        kind = type(value)
+        if key not in SAFE_KEYS or (kind is not str and kind not in _NUMBERS):
+            kept[key] = _kept(key, value)
+        else:
+            kept[key] = scrub(value) if kind is str else value
+    return kept
 
 
 def _kept(key: str, value: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterable, Mapping
-from contextvars import Token
+from contextvars import ContextVar, Token
 from enum import Enum
 from random import getrandbits
 from types import TracebackType
@@ -102,22 +102,44 @@ def _otlp(endpoint: str) -> SpanExporter:
     return exporter
 
 
-def span(name: str, *, kind: SpanKind = INTERNAL, parent: Context | None = None, **attributes: Any) -> SpanBlock:
+def span(
+    name: str, *, kind: SpanKind = INTERNAL, parent: Context | None = None, **attributes: Any
+) -> SpanBlock | _Nothing:
     """Return a context manager that runs its block inside a span.
 
     An exception marks the span as failed by type or reason, never by its text.
     """
+    if parent is None and _Tracing.tracer is None and _carried.get():
+        return _NOTHING
     return SpanBlock(name, kind, parent, attributes)
+
+
+_carried: ContextVar[bool] = ContextVar("carried", default=False)
+"""Whether an outer block carries a trace already: without an exporter an inner one has nothing to do."""
+
+
+class _Nothing:
+    """Stands for an inner span that nobody records."""
+
+    def __enter__(self) -> Span:
+        return trace.INVALID_SPAN
+
+    def __exit__(self, *_error: object) -> None:
+        """Do nothing."""
+
+
+_NOTHING = _Nothing()
 
 
 class SpanBlock:
     """A block of code inside a span. A class instead of a generator for speed: every call of the mesh enters several."""
 
-    __slots__ = ("_attributes", "_kind", "_name", "_parent", "_span", "_token")
+    __slots__ = ("_attributes", "_carrying", "_kind", "_name", "_parent", "_span", "_token")
 
     def __init__(self, name: str, kind: SpanKind, parent: Context | None, attributes: Mapping[str, Any]) -> None:
         self._name, self._kind, self._parent, self._attributes = name, kind, parent, attributes
         self._token: Token[Context] | None = None
+        self._carrying: Token[bool] | None = None
 
     def __enter__(self) -> Span:
         current = trace.get_current_span()
@@ -128,6 +150,7 @@ class SpanBlock:
             annotate(self._span, **self._attributes)
         if self._span is not current:
             self._token = context.attach(trace.set_span_in_context(self._span))
+            self._carrying = _carried.set(True)
         return self._span
 
     def _carrier(self, current: Span) -> Span:
@@ -145,6 +168,8 @@ class SpanBlock:
     ) -> None:
         if self._token is not None:
             context.detach(self._token)
+        if self._carrying is not None:
+            _carried.reset(self._carrying)
         if _Tracing.tracer is not None and self._token is not None:
             if isinstance(error, Exception):
                 told = error.reason if isinstance(error, Refused) else type(error).__name__

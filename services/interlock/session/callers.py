@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 import structlog
@@ -47,10 +47,12 @@ class Seen:
         if len(self._spent) > self._most:
             del self._spent[next(iter(self._spent))]
 
-    def spent(self, view: CallerView) -> Micros:
-        """Return the most that is known to be spent in the period of *view*."""
-        period, spent = self._spent.get(view.caller_id, (view.number, 0))
-        return Micros(max(view.cap - view.left, min(view.cap, spent) if period == view.number else 0))
+    def confirms(self, view: CallerView) -> bool:
+        """Tell whether *view* agrees with what was seen; no, of a caller that this process has not seen yet."""
+        if view.caller_id not in self._spent:
+            return False
+        period, spent = self._spent[view.caller_id]
+        return period != view.number or view.cap - view.left >= min(view.cap, spent)
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,13 @@ class Callers:
     def witness(self, view: CallerView | None) -> None:
         """Remember what a settlement told of a caller. Refused with CALLER_BUDGET_UNVERIFIED when the store knew of more before.
 
-        The settlement stands, and asked for again once the caller was rebuilt from the audit log it is told as it was.
+        So is the first one that this process sees: what the store was before, only the audit log can tell it. The settlement
+        stands, and asked for again once the caller was rebuilt from the log it is told as it was.
         """
         if view is None:
             return
-        if self.seen.spent(view) > view.cap - view.left:
-            log.warning("caller.set_back", caller_id=view.caller_id, period=view.number)
+        if not self.seen.confirms(view):
+            log.info("caller.unconfirmed", caller_id=view.caller_id, period=view.number)
             raise refusal(CALLER_UNVERIFIED)
         self.seen.note(view)
 
@@ -87,11 +90,9 @@ class Callers:
         number = max(1, self.clock() // (self.rules.caller_period_s * SECOND_US))
         return CallerAsk(caller_id, number, self.rules.caller_budget)
 
-    @contextmanager
-    def naming(self, ask: CallerAsk | None) -> Iterator[None]:
+    def naming(self, ask: CallerAsk | None) -> AbstractContextManager[None]:
         """Name the caller in a refusal that its budget gives, and say when its period ends."""
-        with self.naming_id(ask.caller_id if ask else ""):
-            yield
+        return self.naming_id(ask.caller_id if ask else "")
 
     @contextmanager
     def naming_id(self, caller_id: str) -> Iterator[None]:

@@ -15,9 +15,10 @@ from interlock.domain.errors import Refused, exhausted, forbidden
 from interlock.domain.ids import ENTROPY_BYTES, SessionId
 from interlock.domain.session import grant as grants
 from interlock.domain.session import token as tokens
+from interlock.domain.session.above import Above, above_from
 from interlock.domain.session.grant import Grant
 from interlock.domain.session.rule import new_session
-from interlock.domain.session.session_refusals import refusal
+from interlock.domain.session.session_refusals import RECOVERABLE, refusal
 from interlock.domain.session.session_tree import check_delegation
 from interlock.domain.session.state import Delegated, ParentView, SessionState
 from interlock.runtime import failpoints
@@ -222,6 +223,33 @@ class TreeUseCases:
                 raise _unlinked(child, node.seal.status)
             results.append(SubAgentAnswer(child, hmac, state, node))
         return results
+
+    async def above(self, state: SessionState, known: Sequence[SessionState] = (), *, verified: bool = False) -> Above:
+        """Return what stands above a session, of which *known* need not be read.
+
+        Refused with SESSION_STATE_LOST or SESSION_STATE_UNVERIFIED as a window would be; unless *verified*, which operators do
+        not ask for, a session above that cannot be read says nothing.
+        """
+        terms, there = state.terms, {one.terms.session_id: one for one in known}
+        found = []
+        for ancestor in terms.ancestors:
+            one: SessionState | ParentView | None = there.get(ancestor)
+            with naming(terms.root_session_id, terms.session_id):
+                one = one or await self._view(terms.root_session_id, ancestor, verified=verified)
+            if one is not None:
+                found.append((ancestor, one.status, one.budget))
+        return above_from(found)
+
+    async def _view(self, root: SessionId, session: SessionId, *, verified: bool) -> ParentView | None:
+        try:
+            view = await self._store.view(root, session)
+        except Refused as refused:
+            if verified or refused.reason not in RECOVERABLE:
+                raise
+            return None
+        if view is None and verified:
+            raise refusal("SESSION_STATE_LOST")
+        return view
 
     async def tree(self, top: SessionState) -> list[SessionState]:
         """Return a session and all sessions below it, each after its parent. One that is gone is left out."""

@@ -39,8 +39,8 @@ from interlock.runtime.clock import Clock
 from interlock.runtime.keys.derivation import CONTINUE, SIGN, Keyring
 from interlock.session import metrics, roots
 from interlock.session.callers import Callers
-from interlock.session.ownership import check_own
-from interlock.session.recent import RecentPlaces
+from interlock.session.ownership import check_own, verified
+from interlock.session.recent import RecentPlaces, TermsUnderWay
 from interlock.session.recording import key_unknown, naming
 from interlock.session.store.store import Store
 from interlock.session.terms import NewSession, SessionRules, new_terms
@@ -70,13 +70,11 @@ class Ledger:
     def __init__(
         self, store: Store, keyring: Keyring, rules: SessionRules, *, clock: Clock, entropy: Callable[[int], bytes]
     ) -> None:
-        self.rules = rules
-        self.store = store
-        self.keyring = keyring
+        self.rules, self.store, self.keyring = rules, store, keyring
         self.clock = clock
         self.entropy = entropy
         self.callers = Callers(store, rules, clock)
-        self.recent = RecentPlaces()
+        self.recent, self.under_way = RecentPlaces(), TermsUnderWay()
         self._returning: set[asyncio.Task[None]] = set()
 
     async def start(self, wanted: NewSession) -> tuple[SessionState, str]:
@@ -143,9 +141,11 @@ class Ledger:
             chain_tip=at.hmac if at else "",
             continuation_id=at.continuation_id if at else None,
         )
-        return await self._open(token, presented)
+        return await self._open(token, presented, path_ceiling=token.budget)
 
-    async def _open(self, token: Token, presented: OpenCommand) -> tuple[WindowId, OpenedWindow]:
+    async def _open(
+        self, token: Token, presented: OpenCommand, path_ceiling: Micros = FULL
+    ) -> tuple[WindowId, OpenedWindow]:
         if presented.nonce and presented.nonce != token.nonce:
             raise invalid("NONCE_MISMATCH", "the policy nonce is not the one of this session")
         ask = OpenWindow(
@@ -164,6 +164,7 @@ class Ledger:
             continuation_ids=presented.continuation_ids,
             partial=presented.partial,
             caller=self.callers.of_token(token),
+            path_ceiling=path_ceiling,
         )
         await failpoints.reached("session.before_open")
         with naming(ask.root_session_id, ask.session_id), self.callers.naming(ask.caller):
@@ -174,6 +175,7 @@ class Ledger:
             self._return(ask)
             raise
         await failpoints.reached("session.after_open")
+        self.under_way.keep(ask.window_id, opened.terms)
         log.info("window.opened", session_id=ask.session_id, window_id=ask.window_id, number=opened.number)
         return ask.window_id, opened
 
@@ -200,8 +202,7 @@ class Ledger:
         token = self._token(
             committed.terms,
             policy=committed.policy_hash,
-            budget=outcome.path_budget,
-            session_budget=outcome.session_budget,
+            budget=Micros(min(outcome.session_budget, committed.left)),
             window=outcome.number,
             chain_tip=outcome.hmac,
             continuation_id=outcome.continuation_id,
@@ -229,10 +230,10 @@ class Ledger:
         )
         return failed
 
-    async def abandon(self, root: SessionId, session: SessionId, window: WindowId) -> bool:
-        """Give the lease of a window back that was never sealed."""
+    async def abandon(self, root: SessionId, session: SessionId, window: WindowId, caller_id: str = "") -> bool:
+        """Give the lease of a window back that was never sealed, and its hold."""
         with naming(root, session):
-            released = await self.store.abandon(root, session, window)
+            released = await self.store.abandon(root, session, window, caller_id)
         log.info("window.abandoned", session_id=session, window_id=window, released=released)
         return released
 
@@ -244,10 +245,10 @@ class Ledger:
     async def read(self, *, session: SessionId | None, root: SessionId | None, token: str, scope: str) -> SessionState:
         """Return a session named by token or id; another caller's session does not exist for this one."""
         if token:
-            verified = self.verify(token, scope or None)
-            if session not in {None, verified.session_id}:
+            said = self.verify(token, scope or None)
+            if session not in {None, said.session_id}:
                 raise invalid("SESSION_ID_MISMATCH", "the token is of another session than the id")
-            session, root = verified.session_id, tokens.root_of(verified)
+            session, root = said.session_id, tokens.root_of(said)
         if session is None:
             raise invalid("SESSION_NOT_NAMED", "give a session id or a token")
         # Without a token this is an operator's view: it shows what is stored, verified or not.
@@ -258,15 +259,15 @@ class Ledger:
             if state is None:
                 raise refusal("SESSION_STATE_LOST" if token else "SESSION_NOT_FOUND")
         if token:
-            check_own(verified, state.terms)
+            check_own(said, state.terms)
         if scope and state.terms.scope != scope:
             raise refusal("SESSION_NOT_FOUND")
         return state
 
     async def terminate(self, *, token: str, scope: str) -> tuple[SessionState, bool]:
         """End the session of a token for good; return its state and whether this call ended it."""
-        verified = self.verify(token, scope)
-        session, root = verified.session_id, tokens.root_of(verified)
+        said = self.verify(token, scope)
+        session, root = said.session_id, tokens.root_of(said)
         await self.read(session=session, root=root, token=token, scope=scope)
         with naming(root, session):
             changed = await self.store.terminate(root, session)
@@ -349,7 +350,7 @@ class Ledger:
 
     def verify(self, text: str, scope: str | None) -> Token:
         """Return the claims of a token, verified: signature, scope and lifetime."""
-        return tokens.verify(text, self._key, now_us=self.clock(), scope=scope)
+        return verified(text, self.keyring, now_us=self.clock(), scope=scope)
 
     def first_token(self, state: SessionState) -> str:
         """Return the token of a session's first window."""
@@ -373,7 +374,6 @@ class Ledger:
         *,
         policy: str,
         budget: Micros,
-        session_budget: Micros = FULL,
         window: int = 0,
         chain_tip: str = "",
         continuation_id: ContinuationId | None = None,
@@ -389,7 +389,7 @@ class Ledger:
             chain_tip=chain_tip,
             continuation_id=continuation_id,
             pattern=pattern,
-            strategy=strategy_under(breaker_state(Micros(min(budget, session_budget))), terms.strategy),
+            strategy=strategy_under(breaker_state(budget), terms.strategy),
             policy_hash=policy,
             ckf_hash="",
             scope=terms.scope,

@@ -10,6 +10,10 @@ from interlock.domain.dag.dag import Seal
 from interlock.domain.session.state import Committed, Status
 
 DECREMENTS = Counter("interlock_budget_decrements_total", "Windows charged, by risk level.", ["level"])
+CHARGED = Counter(
+    "interlock_budget_charged_total",
+    "Sum of what settled windows were charged, in safety budgets of 1.0: what the lowest path of a session does not show.",
+)
 REMAINING = Histogram(
     "interlock_budget_remaining_ratio",
     "Safety budget of the session after each settled window, 0 to 1.",
@@ -45,6 +49,7 @@ def note_settled(seal: Seal, committed: Committed) -> None:
     outcome = committed.outcome
     if seal.risk_level:
         DECREMENTS.labels(seal.risk_level.name).inc()
+    CHARGED.inc(outcome.charge / FULL)
     REMAINING.observe(outcome.session_budget / FULL)
     caller = committed.caller
     if caller and outcome.charge and caller.left <= OPEN_AT < caller.left + outcome.charge:

@@ -1,13 +1,17 @@
-"""Where names and turns led that this process noted last: a guess, so that a session is read while the index is asked."""
+"""What this process saw last, so that it need not wait for the store twice: where names and turns led, and windows under way."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from interlock.domain.binding.places import Place
+from interlock.domain.ids import WindowId
+from interlock.domain.session.state import Terms
 
 MOST = 16_384
 """Digests that are kept; the oldest are dropped."""
+MOST_UNDER_WAY = 4096
+"""Windows under way whose terms are kept; the oldest are dropped."""
 
 
 class RecentPlaces:
@@ -28,3 +32,21 @@ class RecentPlaces:
     def guess(self, digests: Iterable[bytes]) -> Place | None:
         """Return where the first of *digests* that is known here led; ``None`` where none is."""
         return next((place for digest in digests if (place := self._places.get(digest))), None)
+
+
+class TermsUnderWay:
+    """The terms of the windows that were opened here and are not settled yet. They never change while a session lasts."""
+
+    def __init__(self, most: int = MOST_UNDER_WAY) -> None:
+        self._most = most
+        self._terms: dict[WindowId, Terms] = {}
+
+    def keep(self, window: WindowId, terms: Terms) -> None:
+        """Note the terms that a window was opened under."""
+        self._terms[window] = terms
+        if len(self._terms) > self._most:
+            del self._terms[next(iter(self._terms))]
+
+    def pop(self, window: WindowId) -> Terms | None:
+        """Return the terms of a window, and forget them; ``None`` where it was opened elsewhere."""
+        return self._terms.pop(window, None)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 from prometheus_client import Counter
 
 from interlock.api.session.v1 import session_pb2
-from interlock.domain.budget import FULL, Micros
+from interlock.domain.budget import FULL, LARGEST_CHARGE, Micros
+from interlock.domain.dag.dag import LINEAR
 from interlock.domain.errors import Refused, invalid
 from interlock.domain.ids import SessionId
-from interlock.domain.session.restore import Ended, Lowered, Step, Unrecorded, ended, holds_all, replayed
+from interlock.domain.session.hold import BudgetHold
+from interlock.domain.session.restore import Ended, Lowered, Step, StreamBegan, Unrecorded, ended, holds_all, replayed
 from interlock.domain.session.session_refusals import refusal
-from interlock.domain.session.state import CommitWindow
+from interlock.domain.session.state import CommitWindow, Lease
 from interlock.runtime import failpoints
 from interlock.runtime.rpc.errors import to_message
 from interlock.session.ledger import Ledger
@@ -101,7 +103,7 @@ class Restoring:
 
     def _step(self, step: session_pb2.TreeStep) -> Step:
         session = requests.session_of(step.session_id)
-        kind = step.WhichOneof("step")
+        kind = step.WhichOneof("step") or ""
         if kind == "created_record_json":
             if not step.created_record_json:
                 return Unrecorded(session)
@@ -110,10 +112,8 @@ class Restoring:
             return self._settled(session, step.settled)
         if kind == "failed" and step.failed.session_id == session:
             return requests.fail_of(step.failed)
-        if kind == "terminated":
-            return Ended(session)
-        if kind == "lowered_micros":
-            return Lowered(session, Micros(requests.within("lowered_micros", step.lowered_micros, 0, FULL)))
+        if kind in _MOVES:
+            return _MOVES[kind](session, step)
         raise invalid("RECORD_INCOMPLETE", "a step says nothing, or speaks of another session", session_id=session)
 
     def _settled(self, session: SessionId, request: session_pb2.CommitWindowRequest) -> CommitWindow:
@@ -126,3 +126,24 @@ class Restoring:
                 "RECORD_INCOMPLETE", "a settlement in the record is not as it must be", session_id=session,
                 cause=refused.reason,
             ) from None  # fmt: skip
+
+
+def _lowered(session: SessionId, step: session_pb2.TreeStep) -> Lowered:
+    return Lowered(session, Micros(requests.within("lowered_micros", step.lowered_micros, 0, FULL)))
+
+
+def _began(session: SessionId, step: session_pb2.TreeStep) -> StreamBegan:
+    began = step.stream_began
+    window = requests.window_of(began.window_id)
+    parents = tuple(sorted(requests.window_of(parent) for parent in began.parent_ids))
+    amount = Micros(requests.within("hold_micros", began.hold_micros, 0, LARGEST_CHARGE))
+    period = requests.within("caller_period", began.caller_period, 0, 2**31 - 1)
+    until = requests.within("until_ms", began.until_ms, 0, 2**53)
+    return StreamBegan(session, BudgetHold(window, amount, period), Lease(window, until, LINEAR, parents))
+
+
+_MOVES: Mapping[str, Callable[[SessionId, session_pb2.TreeStep], Step]] = {
+    "terminated": lambda session, _: Ended(session),
+    "lowered_micros": _lowered,
+    "stream_began": _began,
+}

@@ -13,6 +13,8 @@ from interlock.runtime.rpc.errors import answers_refusals, to_message
 from interlock.session.binding.bound_opening import BoundOpening
 from interlock.session.binding.naming import Naming
 from interlock.session.delegation import TreeUseCases
+from interlock.session.holds import hold
+from interlock.session.kernel.kernels import KernelUseCases
 from interlock.session.ledger import Ledger
 from interlock.session.messages import answers, bindings, requests, tree_requests
 from interlock.session.recording import record_of
@@ -28,6 +30,7 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
         self._restoring = Restoring(ledger)
         self._naming = Naming(ledger)
         self._bound_opening = BoundOpening(ledger)
+        self._kernels = KernelUseCases(ledger.store.kernels, ledger.clock)
 
     @answers_refusals(session_pb2.StartSessionResponse)
     async def StartSession(
@@ -94,8 +97,7 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
         ask = requests.commit_of(request, self._ledger.continuation_of(session, window, version))
         names = bindings.names_of(request.bound_names)
         turn = bindings.turn_of(request.turn) if request.HasField("turn") else None
-        committed, token = await self._ledger.commit(ask)
-        await self._naming.note(committed.terms, window, names, turn)
+        committed, token = await self._naming.settle(ask, names, turn)
         rules = self._ledger.rules
         return answers.committed_message(
             committed, token, max_age_s=rules.token_lifetime_s, period_s=rules.caller_period_s
@@ -106,13 +108,19 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
         """Give up a window that will never be sealed."""
         return session_pb2.FailWindowResponse(failed=await self._ledger.fail(requests.fail_of(request)))
 
+    @answers_refusals(session_pb2.HoldWindowResponse)
+    async def HoldWindow(self, request: session_pb2.HoldWindowRequest, context: Any) -> session_pb2.HoldWindowResponse:
+        """Set aside the most that a window may cost, before a part of its answer is released."""
+        return session_pb2.HoldWindowResponse(held_micros=await hold(self._ledger, requests.hold_of(request)))
+
     @answers_refusals(session_pb2.AbandonWindowResponse)
     async def AbandonWindow(
         self, request: session_pb2.AbandonWindowRequest, context: Any
     ) -> session_pb2.AbandonWindowResponse:
         """Give the lease of a window back that was never sealed."""
         root, session = requests.session_of(request.root_session_id), requests.session_of(request.session_id)
-        released = await self._ledger.abandon(root, session, requests.window_of(request.window_id))
+        caller = requests.session_of(request.caller_id) if request.caller_id else ""
+        released = await self._ledger.abandon(root, session, requests.window_of(request.window_id), caller)
         return session_pb2.AbandonWindowResponse(released=released)
 
     @answers_refusals(session_pb2.AcknowledgeMovesResponse)
@@ -186,14 +194,17 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
     @answers_refusals(session_pb2.GetSessionResponse)
     async def GetSession(self, request: session_pb2.GetSessionRequest, context: Any) -> session_pb2.GetSessionResponse:
         """Read a session by token or id."""
-        return session_pb2.GetSessionResponse(session=answers.session_message(await self._named(request)))
+        state = await self._named(request)
+        above = await self._delegation.above(state, verified=bool(request.token or request.scope))
+        return session_pb2.GetSessionResponse(session=answers.session_message(state, above))
 
     @answers_refusals(session_pb2.GetDagResponse)
     async def GetDag(self, request: session_pb2.GetDagRequest, context: Any) -> session_pb2.GetDagResponse:
         """Read a session by token or id, and the sessions below it when asked."""
         state = await self._named(request)
         states = await self._delegation.tree(state) if request.tree else [state]
-        return session_pb2.GetDagResponse(sessions=[answers.session_message(each) for each in states])
+        found = [answers.session_message(each, await self._delegation.above(each, states)) for each in states]
+        return session_pb2.GetDagResponse(sessions=found)
 
     async def _named(self, request: session_pb2.GetSessionRequest | session_pb2.GetDagRequest) -> SessionState:
         return await self._ledger.read(
@@ -212,3 +223,22 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
             token=requests.token_of(request.token), scope=requests.scope_of(request.scope)
         )
         return session_pb2.TerminateSessionResponse(session=answers.session_message(state), changed=changed)
+
+    @answers_refusals(session_pb2.StepKernelResponse)
+    async def StepKernel(self, request: session_pb2.StepKernelRequest, context: Any) -> session_pb2.StepKernelResponse:
+        """Decide what is asked of a kernel."""
+        return await self._kernels.step(request)
+
+    @answers_refusals(session_pb2.AcknowledgeKernelResponse)
+    async def AcknowledgeKernel(
+        self, request: session_pb2.AcknowledgeKernelRequest, context: Any
+    ) -> session_pb2.AcknowledgeKernelResponse:
+        """Note that records of a kernel are sealed."""
+        return session_pb2.AcknowledgeKernelResponse(noted=await self._kernels.acknowledge(request))
+
+    @answers_refusals(session_pb2.RestoreKernelResponse)
+    async def RestoreKernel(
+        self, request: session_pb2.RestoreKernelRequest, context: Any
+    ) -> session_pb2.RestoreKernelResponse:
+        """Make a kernel what its sealed records say."""
+        return session_pb2.RestoreKernelResponse(restored=await self._kernels.restore(request))

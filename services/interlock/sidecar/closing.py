@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.binding.rank import Rank
-from interlock.domain.budget import OPEN_AT
 from interlock.domain.errors import Refused, conflict
+from interlock.domain.held import MAX_HALTED_BYTES
 from interlock.runtime import failpoints
+from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers, SealFailedError
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.telemetry import span
 from interlock.sidecar import requests
 from interlock.sidecar.admission.admission import Admitted
 from interlock.sidecar.call.call import Run
+from interlock.sidecar.call.verdict import halt_of, halted_by, refusal_of
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.requests import DecidedAnswer
 from interlock.sidecar.settlement.effects import SettlementEffects
 from interlock.sidecar.settlement.leases import Leases
 from interlock.sidecar.settlement.recovery import Recovery
-from interlock.sidecar.trail import events, response_headers, trace_events, would
-from interlock.sidecar.verdict import depleted, refusal_of
+from interlock.sidecar.trail import events, response_headers, sealed_report, trace_events, would
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,12 @@ class Closing:
         While it is in doubt whether the record is durable, the lease stays taken. The call that finds it expired looks the
         record up and settles it, so that no charge is lost between the two.
         """
+        decided = requests.with_identity(admitted, decided)
         commit = requests.to_settle(admitted, run.call, decided)
+        decided = replace(decided, report=requests.with_path_budget(decided.report, commit))
         hold = requests.to_hold(admitted, run.call, decided, seconds=self.settings.hold_expires_s)
+        if decided.decision.releasable and requests.kept_bytes(hold, decided) > MAX_HALTED_BYTES:
+            decided, hold = requests.without_release(decided), {}
         record = requests.to_seal(admitted, decided, commit, self._events(run, admitted, decided, commit), hold)
         await failpoints.reached("sidecar.before_seal")
         try:
@@ -94,13 +100,14 @@ class Closing:
         reply.set(response_headers.of_seal(seal, commit.window_id, self.base_url))
         await failpoints.reached("sidecar.after_seal")
         sealed = requests.with_seal(commit, seal)
-        return Sealed(decided, requests.with_names(sealed, admitted, run.call, decided), seal)
+        told = replace(decided, report=sealed_report.sealed(decided.report, seal))
+        return Sealed(told, requests.with_names(sealed, admitted, run.call, decided), seal)
 
     async def _not_sealed(self, run: Run, admitted: Admitted, failed: SealFailedError) -> None:
         reason = failed.refused.reason
-        if reason == "CHAIN_BROKEN":
-            run.call.reply.set({"CRP-Provenance-Chain-Integrity": "BROKEN"})
-        if not failed.in_doubt:
+        if not failed.in_doubt and run.begun:
+            await self.effects.close_lost(admitted.opened)
+        elif not failed.in_doubt:
             await self.leases.fail(admitted.opened, failed.refused, run.call.dispatch, dispatched=run.dispatched)
         if reason == "CHAIN_CONFLICT":
             # The store admitted what the chain is already past: it was set back.
@@ -127,6 +134,7 @@ class Closing:
         """Charge the sealed window, once per window id, and record what that moved. Only then may it be released."""
         commit = sealed.commit
         with span("crp.settle"):
+            await self._with_chains_above(commit, run.deadline)
             settlement = await self.peers.session.commit_window(commit, run.deadline)
         run.call.reply.set(
             response_headers.of_settlement(settlement, commit.window_number, admitted.opened.max_windows)
@@ -137,15 +145,23 @@ class Closing:
         await self.effects.record(settlement, commit, run.deadline)
         return Settled(sealed, await self._halt_if_depleted(run, admitted, sealed, settlement), settlement)
 
+    async def _with_chains_above(self, commit: session_pb2.CommitWindowRequest, deadline: Deadline) -> None:
+        """Add what the chains of the sessions above tell: a store that was set back may hold one as it was before it ended."""
+        if not commit.ancestor_session_ids:
+            return
+        found = await asyncio.gather(
+            *(self.peers.audit.get_chain_state(one, deadline) for one in commit.ancestor_session_ids)
+        )
+        requests.add_chains_above(commit, found)
+
     async def _halt_if_depleted(
         self, run: Run, admitted: Admitted, sealed: Sealed, settlement: session_pb2.CommitWindowResponse
     ) -> DecidedAnswer:
-        """Halt an answer that the settled budget, or its caller's, no longer covers, even if it was to be delivered (I2)."""
+        """Halt an answer that the settled budget, its caller's or a session above it no longer covers, even if it was to be
+        delivered (I2, I20).
+        """
         decided, commit = sealed.decided, sealed.commit
-        if not decided.delivered:
-            return decided
-        caller = bool(commit.caller_id) and settlement.caller_budget.left_micros <= OPEN_AT
-        if settlement.session_budget_micros > OPEN_AT and not caller:
+        if not decided.delivered or (halt := halt_of(settlement, caller=bool(commit.caller_id))) is None:
             return decided
         report_uri = response_headers.report_uri(self.base_url, commit.window_id)
         if admitted.observed:
@@ -155,9 +171,9 @@ class Closing:
                 told = list(would.events([would.DEPLETED], decided.report, report_uri))
                 await self.peers.audit.record(commit.session_id, commit.window_id, told, run.deadline)
             return decided
-        decision = depleted(decided.decision, caller=caller)
-        halt = events.safety_halt(decided.report, decision.halt_reason, None, report_uri)
-        await self.peers.audit.record(commit.session_id, commit.window_id, [halt], run.deadline)
+        decision = halted_by(halt, decided.decision)
+        noted = events.safety_halt(decided.report, decision.halt_reason, None, report_uri)
+        await self.peers.audit.record(commit.session_id, commit.window_id, [noted], run.deadline)
         return replace(decided, decision=decision)
 
     async def release(self, run: Run, admitted: Admitted, settled: Settled) -> Governed:

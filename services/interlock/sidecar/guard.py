@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 
@@ -26,12 +27,15 @@ from interlock.runtime.telemetry import span
 from interlock.sidecar.admission import bindings
 from interlock.sidecar.admission.admission import Admission, Admitted
 from interlock.sidecar.admission.agents import check_strategy
+from interlock.sidecar.admission.places import Places
 from interlock.sidecar.call.call import Call, Run
 from interlock.sidecar.closing import Closing, Governed
 from interlock.sidecar.provider import strategies
+from interlock.sidecar.requests import DecidedAnswer
 from interlock.sidecar.rounds import Rounds
 from interlock.sidecar.settlement.leases import Leases
-from interlock.sidecar.trail.response_headers import word
+from interlock.sidecar.trail import trace_events
+from interlock.sidecar.trail.response_headers import of_refusal, word
 
 log = structlog.get_logger()
 
@@ -47,15 +51,22 @@ class Guard:
         self._settings, self._peers = settings, peers
         self._admission, self._leases, self._closing = admission, leases, closing
         self._running: set[asyncio.Task[Governed]] = set()
+        self._places = Places(peers.dpe)
 
-    async def govern(self, call: Call, deadline: Deadline | None = None) -> Governed:
+    def placed(self, deadline: Deadline) -> AbstractAsyncContextManager[str]:
+        """Hold a place in the dpe for a whole of several windows. Refused with OVERLOADED while there is none."""
+        return self._places.held(deadline)
+
+    async def govern(self, call: Call, deadline: Deadline | None = None, *, place_id: str = "") -> Governed:
         """Take *call* through every step and return how it ended, a halt too. It is one window, also where it is a part of a larger task.
 
         A caller that leaves after the model has answered changes nothing: the answer is analysed, charged and sealed.
-        Otherwise a caller could avoid the charge by hanging up. Refused with OVERLOADED before anything is begun.
+        Otherwise a caller could avoid the charge by hanging up. Refused with OVERLOADED before anything is begun. *place_id*: a place
+        that the whole holds already.
         """
-        self.require_room()
-        run = Run(call, deadline or Deadline(self._settings.request_timeout_s), time.perf_counter())
+        if not place_id:
+            self.require_room()
+        run = Run(call, deadline or Deadline(self._settings.request_timeout_s), time.perf_counter(), place_id=place_id)
         task = asyncio.create_task(self._noted(run))
         self._running.add(task)
         task.add_done_callback(partial(self._ended, run))
@@ -66,13 +77,14 @@ class Guard:
             raise
 
     def require_room(self) -> None:
-        """Refuse with OVERLOADED while as many calls are in flight as may be.
+        """Refuse with OVERLOADED while as many calls are in flight as may be, or while the dpe has just said that it has no place.
 
         The fronts ask before they read a body: under too much load, what is refused must cost next to nothing.
         """
         if len(self._running) >= self._settings.max_in_flight:
             message = f"{self._settings.max_in_flight} calls are in flight; try again"
             raise Refused(Kind.EXHAUSTED, "OVERLOADED", message, retry_after_ms=1000)
+        self._places.require()
 
     def _ended(self, run: Run, task: asyncio.Task[Governed]) -> None:
         """Let go of a call. When its caller has left, no one is there to raise to; a defect is logged."""
@@ -85,16 +97,37 @@ class Guard:
         """Wait for the calls in flight, those of callers that have left too, for as long as ``drain_s``."""
         if self._running:
             await asyncio.wait(self._running, timeout=self._settings.drain_s)
+        await self._places.drain()
 
     async def _steps(self, run: Run) -> Governed:
-        """Take a call from its admission to its release. Every answer of every front comes this way."""
+        """Take a call from its admission to its release. Every answer of every front comes this way.
+
+        Its place in the dpe is taken before anything is begun, and given back once no answer is left to be judged.
+        """
+        own = run.place_id == ""
+        if own:
+            run.place_id = await self._places.take(run.deadline)
+        try:
+            admitted, decided = await self._judged(run)
+        finally:
+            if own:
+                self._places.give_back(run.place_id)
+        sealed = await self._closing.seal(run, admitted, decided)
+        settled = await self._closing.settle(run, admitted, sealed)
+        return await self._closing.release(run, admitted, settled)
+
+    async def _judged(self, run: Run) -> tuple[Admitted, DecidedAnswer]:
+        """Admit a call and take it to the decision about its last answer."""
         with span("crp.admit"):
             call = run.call
             admitted = await self._admission.admit(call.caller, call.asked, call.reply, run.deadline, call.binding)
         if call.shape:  # only who knows of CRP asks for a whole of several windows: none of them is only watched
             admitted = replace(admitted, observed=False)
-        run.call = replace(call, apart=call.apart | admitted.bound.apart)
+        if admitted.bound.apart:
+            run.call = replace(call, apart=call.apart | admitted.bound.apart)
         run.noted.extend(bindings.events(admitted.bound))
+        run.noted.extend(trace_events.loop_iteration(one, call.iteration, admitted.budget) for one in call.phases)
+        call.reply.set({"CRP-Agent-Phase": call.phases[-1] if call.phases else None})
         try:
             _require_room(run.call, admitted)
             rounds = Rounds(self._settings, self._peers, run, admitted)
@@ -105,11 +138,12 @@ class Guard:
                 last = await rounds.remedy(last)
             decided = rounds.decided(last)
         except BaseException as failure:
-            await self._leases.fail(admitted.opened, failure, run.call.dispatch, dispatched=run.dispatched)
+            if run.begun:  # a part has left: it is charged at what it holds
+                await self._closing.effects.close_lost(admitted.opened)
+            else:
+                await self._leases.fail(admitted.opened, failure, run.call.dispatch, dispatched=run.dispatched)
             raise
-        sealed = await self._closing.seal(run, admitted, decided)
-        settled = await self._closing.settle(run, admitted, sealed)
-        return await self._closing.release(run, admitted, settled)
+        return admitted, decided
 
     async def _noted(self, run: Run) -> Governed:
         """Run the steps and leave one line and the figures behind, however they end."""
@@ -118,6 +152,7 @@ class Guard:
             governed = await self._steps(run)
         except Refused as refused:
             outcome = refused.reason
+            run.call.reply.set(of_refusal(outcome))
             raise
         else:
             outcome = governed.refusal.reason if governed.refusal else "DELIVERED"

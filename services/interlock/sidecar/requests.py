@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
-
-from google.protobuf import json_format
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
@@ -20,12 +19,17 @@ from interlock.domain.binding.rank import Rank
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.domain.policy.enforcement import requires_grounding
 from interlock.domain.policy.policy_text import parse
+from interlock.domain.policy.remedies import MOST_CONTINUATIONS, MOST_REDISPATCHES
+from interlock.runtime.proto_json import as_json
 from interlock.sidecar.admission.admission import Admitted
 from interlock.sidecar.call.call import Call
+from interlock.sidecar.call.envelope import context_hash
+from interlock.sidecar.call.verdict import reviewable
 from interlock.sidecar.context.packing import Packed
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import strategies
 from interlock.sidecar.provider.strategies import Produced
+from interlock.sidecar.trail import sealed_report
 
 CONTINUING = frozenset({"", "LINEAR", "BRANCH"})
 """Patterns whose window continues another one; the others are parts of a task, or all of its parts at once."""
@@ -53,7 +57,7 @@ class DecidedAnswer:
     @property
     def kept(self) -> bool:
         """Whether its text is kept: it is delivered, or may be once a reviewer has approved it."""
-        return self.delivered or self.decision.action == policy_pb2.ACTION_HOLD
+        return self.delivered or reviewable(self.decision)
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,14 @@ class RemedyState:
     continuations: int
     stitched: bool
 
+    def leaves(self, action: policy_pb2.Action.ValueType) -> bool:
+        """Tell whether *action* is a remedy that is left."""
+        return self.remediable and {
+            policy_pb2.ACTION_REDISPATCH: self.redispatches < MOST_REDISPATCHES,
+            policy_pb2.ACTION_CONTINUE: self.continuations < MOST_CONTINUATIONS,
+            policy_pb2.ACTION_STITCH: not self.stitched,
+        }.get(action, False)
+
 
 def to_analyse(
     admitted: Admitted,
@@ -81,6 +93,7 @@ def to_analyse(
     outputs: Sequence[dpe_pb2.Output],
     *,
     grounding_mode: str = "",
+    place_id: str = "",
     prior: Sequence[dpe_pb2.PriorWindow],
     domain: str,
     flow_remediation: str,
@@ -107,6 +120,8 @@ def to_analyse(
         said=envelope.said,
         tools=envelope.tools,
         earlier_facts=envelope.earlier_facts,
+        consumed=context.consumed,
+        place_id=place_id,
     )
 
 
@@ -204,6 +219,14 @@ def to_settle(admitted: Admitted, call: Call, decided: DecidedAnswer) -> session
     )
 
 
+def with_path_budget(report: dpe_pb2.Report, commit: session_pb2.CommitWindowRequest) -> dpe_pb2.Report:
+    """Return *report* with the budget along the window's own path: what it started with, less its charge."""
+    told = dpe_pb2.Report()
+    told.CopyFrom(report)
+    told.path_budget_micros = max(0, commit.ceiling_micros - commit.charge_micros)
+    return told
+
+
 def _cost_to_the_parent(admitted: Admitted, report: dpe_pb2.Report, status: str) -> int:
     """Return one CRITICAL decrement where a sub-agent's answer was halted at CRITICAL, else nothing (reading 5)."""
     opened = admitted.opened
@@ -238,7 +261,7 @@ def to_seal(
         status=commit.status,
         settlement=commit,
         # An audit service that does not know settlement would seal the window without it.
-        settle_json=json_format.MessageToJson(commit, indent=None),
+        settle_json=json.dumps(as_json(commit)),
         content=decided.answer.said if decided.kept else "",
         pattern=commit.pattern,
         deferred_facts=decided.context.deferred if decided.kept else (),
@@ -256,6 +279,14 @@ def with_seal(
     return commit
 
 
+def add_chains_above(commit: session_pb2.CommitWindowRequest, standings: Sequence[audit_pb2.Standing]) -> None:
+    """Add to a settlement what the chains of its ancestors say of them. The seal does not cover it."""
+    commit.ancestor_chains.extend(
+        session_pb2.AncestorChain(budget_micros=one.session_budget_micros, windows=one.sealed_windows, ended=one.ended)
+        for one in standings
+    )
+
+
 def with_names(
     commit: session_pb2.CommitWindowRequest, admitted: Admitted, call: Call, decided: DecidedAnswer
 ) -> session_pb2.CommitWindowRequest:
@@ -269,9 +300,19 @@ def with_names(
     return commit
 
 
+def with_identity(admitted: Admitted, decided: DecidedAnswer) -> DecidedAnswer:
+    """Return a decided answer whose report says which window and which answer it is about (SPEC-005 §15.2)."""
+    opened = admitted.opened
+    report = sealed_report.identified(
+        decided.report, session_id=opened.session_id, window_id=opened.window_id, number=opened.window_number,
+        answer=decided.answer.body, context_hash=context_hash(decided.context.envelope),
+    )  # fmt: skip
+    return replace(decided, report=report)
+
+
 def to_hold(admitted: Admitted, call: Call, decided: DecidedAnswer, *, seconds: int) -> Mapping[str, Any]:
-    """Return the fields of a seal whose answer is held: what it would be released as, for how long, under which policy."""
-    if decided.decision.action != policy_pb2.ACTION_HOLD:
+    """Return the fields of a seal whose answer is kept: what it would be released as, for how long, under which policy."""
+    if not reviewable(decided.decision):
         return {}
     kept = held.Held(
         form=call.form,
@@ -283,6 +324,20 @@ def to_hold(admitted: Admitted, call: Call, decided: DecidedAnswer, *, seconds: 
         evidence=_evidence(decided),
     )
     return {"held": held.packed(kept), "hold_s": seconds, "policy_hash": admitted.policy.policy_hash}
+
+
+def kept_bytes(hold: Mapping[str, Any], decided: DecidedAnswer) -> int:
+    """Return what the audit log stores of an answer that is kept, bytes."""
+    facts = sum(fact.ByteSize() for fact in decided.context.deferred)
+    return len(hold.get("held", b"")) + len(decided.answer.said.encode()) + facts
+
+
+def without_release(decided: DecidedAnswer) -> DecidedAnswer:
+    """Return a halted answer that cannot be kept for a reviewer: nothing is promised of it."""
+    decision = policy_pb2.Decision()
+    decision.CopyFrom(decided.decision)
+    decision.releasable = decision.oversight_required = False
+    return replace(decided, decision=decision)
 
 
 def _evidence(decided: DecidedAnswer) -> dict[str, str]:

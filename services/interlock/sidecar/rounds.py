@@ -30,9 +30,10 @@ from interlock.runtime.settings.model import Settings
 from interlock.runtime.telemetry import span
 from interlock.sidecar import requests
 from interlock.sidecar.admission.admission import Admitted, deficient
-from interlock.sidecar.call.binding import answer_id
+from interlock.sidecar.call.binding import identified
 from interlock.sidecar.call.call import Run
-from interlock.sidecar.context import packing, synthesis
+from interlock.sidecar.call.verdict import checked_report
+from interlock.sidecar.context import measures, packing, synthesis
 from interlock.sidecar.context.packing import Packed
 from interlock.sidecar.context.synthesis import EarlierAnswers
 from interlock.sidecar.context.transfer import SUMMARISE, Transfers
@@ -46,7 +47,6 @@ from interlock.sidecar.requests import DecidedAnswer, RemedyState, Round
 from interlock.sidecar.trail import events, response_headers, trace_events, would
 from interlock.sidecar.trail.response_headers import word
 from interlock.sidecar.trail.would import REWRITE, WouldHave
-from interlock.sidecar.verdict import checked_report
 
 log = structlog.get_logger()
 
@@ -55,11 +55,8 @@ DISCARDED = Counter("interlock_remedy_discarded", "Remedies whose answer was not
 
 _NOTHING_TO_CHARGE = frozenset({events.GENERATE, SUMMARISE})
 """Passes before which there is no answer yet: a caller that leaves ends them."""
-
 _KEPT_BACK = (policy_pb2.ACTION_DELIVER, policy_pb2.ACTION_HOLD, policy_pb2.ACTION_REJECT_QUALITY)
 """Final actions, the mildest first; a halt, and whatever is unknown, comes after them."""
-
-_REMEDIES = frozenset({policy_pb2.ACTION_REDISPATCH, policy_pb2.ACTION_CONTINUE, policy_pb2.ACTION_STITCH})
 
 
 class Rounds:
@@ -72,33 +69,32 @@ class Rounds:
         self._context = Packed(run.call.body, run.call.envelope)
         self._instructions = remediation.Instructions()
         self._calls = ProviderCalls(settings.max_provider_calls)
-        self._keeping = 0
         remediable = bool(run.call.body) and not settings.forbids_remedies
         self._tried = RemedyState(remediable=remediable, redispatches=0, continuations=0, stitched=False)
-        self._number = self._iteration = 0
+        self._parts: Any = None
+        self._keeping = self._number = self._iteration = 0
         self._analysis_s = 0.0
 
     async def dispatch(self) -> Produced:
-        """Ask for the answer, after its context where the answer needs one.
-
-        Where it needs none, what earlier windows said is read meanwhile, at no extra time.
-        """
+        """Ask for the answer, once the chain that it continues was found to verify (SPEC-004 §16.4), and with its context."""
         strategy = self._initial()
         self._keeping = strategies.least_calls(strategy, self._choices)
         if self._call.body:
             self._calls.require(self._keeping, f"a {strategy} answer")
-        make, first = partial(self._ask, strategy), synthesis.comes_first(self._call, self._admitted.opened)
+        if strategy == PUSH and self._call.live:
+            from interlock.sidecar.streaming.parts import streamed  # on use: a sidecar without streams stays small
+
+            self._parts = streamed(self._settings, self._peers, self._run, self._admitted, self._weigh)
+        make = partial(self._ask, strategy)
+        first = bool(self._parts) or synthesis.comes_first(self._call, self._admitted.opened)
         latest = self._settings.compared_windows
-        reading = asyncio.ensure_future(synthesis.read(self._peers, self._run, self._admitted, latest=latest))
-        try:
-            if first:
-                await self._prepare(make, await reading)
-            produced = await self._produce(strategy, self._context.body)
-            if not first:
-                await self._prepare(make, await reading)
-        finally:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
+        # What earlier windows said comes from a verified chain alone: a broken one is refused before the provider is asked.
+        earlier = await synthesis.read(self._peers, self._run, self._admitted, latest=latest)
+        if first:
+            await self._prepare(make, earlier)
+        produced = await self._produce(strategy, self._context.body)
+        if not first:
+            await self._prepare(make, earlier)
         return produced
 
     async def _produce(self, strategy: str, body: Mapping[str, Any]) -> Produced:
@@ -134,7 +130,7 @@ class Rounds:
         self._run.noted.extend(events.sub_agent_result(linked) for linked in self._context.linked)
 
     async def _fidelity(self, source: str, summary: str) -> float:
-        request = dpe_pb2.CheckSummaryRequest(source=source, summary=summary)
+        request = dpe_pb2.CheckSummaryRequest(source=source, summary=summary, place_id=self._run.place_id)
         with span("crp.check_summary"):
             return await self._peers.dpe.check_summary(request, self._run.deadline)
 
@@ -155,23 +151,24 @@ class Rounds:
             run.timed(),
             span("crp.dispatch", provider=dispatch.provider, model=dispatch.model, strategy=strategy, phase=step),
         ):
-            asking = asyncio.ensure_future(call.model(body, timeout_s))
-            if step in _NOTHING_TO_CHARGE or self._number:
+            parts = self._parts if step == events.GENERATE else None
+            asking = asyncio.ensure_future((parts.answer if parts else call.model)(body, timeout_s))
+            if parts is None and (step in _NOTHING_TO_CHARGE or self._number):
                 run.asking.add(asking)
                 if run.caller_left:
                     asking.cancel()
             try:
-                answer = completion.identified(await asking, answer_id(self._window_id))
+                answer = identified(await asking, self._window_id)
             except asyncio.CancelledError:
                 asking.cancel()
                 raise Refused(Kind.TIMEOUT, "CALLER_LEFT", "the caller left before the model answered") from None
             finally:
                 run.asking.discard(asking)
         await failpoints.reached("sidecar.after_dispatch")
-        took_s = time.perf_counter() - begun
+        took_ms = round((time.perf_counter() - begun) * 1000)
         if answer.completion:
             run.usages.append(answer.usage)
-        run.noted.append(events.completed(_hash(answer.body), answer.tokens_used, round(took_s * 1000)))
+        run.noted.append(events.completed(_hash(answer.body), answer.tokens_used, took_ms, answer.dropped))
         return answer
 
     async def analyse(self, produced: Produced, flow_remediation: str = "") -> dpe_pb2.Report:
@@ -180,24 +177,33 @@ class Rounds:
         self._tell(produced, report)
         return report
 
+    async def _weigh(self, answer: Completion) -> tuple[dpe_pb2.Report, policy_pb2.Decision]:
+        """Analyse and decide what there is of an answer, as if it were all. Only the whole is told and noted."""
+        report = await self._report(produced := Produced(answer, PUSH, "1/1"), "")
+        return report, await self._decided(produced, report, replace(self._tried, remediable=False))
+
     async def _judge(self, produced: Produced, flow_remediation: str) -> dpe_pb2.Report:
+        report = await self._report(produced, flow_remediation)
+        self._run.noted.extend(events.of_report(report, no_store=self._call.asked.no_store))
+        return report
+
+    async def _report(self, produced: Produced, flow_remediation: str) -> dpe_pb2.Report:
         begun = time.perf_counter()
         request = requests.to_analyse(
             self._admitted, self._context, produced.answer.outputs, prior=self._prior,
             domain=self._settings.ai_domain, flow_remediation=flow_remediation,
-            grounding_mode=self._call.asked.grounding_mode or self._settings.grounding_mode,
+            grounding_mode=self._call.asked.grounding_mode or self._settings.grounding_mode, place_id=self._run.place_id,
         )  # fmt: skip
         with span("crp.analyse"):
             report = await self._peers.dpe.analyze(request, self._run.deadline)
         self._analysis_s = max(self._analysis_s, time.perf_counter() - begun)
         report = requests.with_links(checked_report(report, produced.answer), self._context)
-        self._run.noted.extend(events.of_report(report, no_store=self._call.asked.no_store))
-        return report
+        return measures.measured(report, self._call, produced.answer, self._settings)
 
     def _tell(self, produced: Produced, report: dpe_pb2.Report) -> None:
-        reply = self._call.reply
-        reply.set(response_headers.of_strategy(strategies.shape_of(self._call) or produced.strategy, produced.revision))
-        reply.set({**response_headers.of_report(report), **packing.facts_used(report, self._context)})
+        reply, strategy = self._call.reply, strategies.shape_of(self._call) or produced.strategy
+        reply.set(response_headers.of_strategy(strategy, produced.revision) | response_headers.of_report(report))
+        reply.set(measures.of_context(report, self._context, produced.answer, self._call))
 
     async def decide(self, produced: Produced, report: dpe_pb2.Report) -> Round:
         """Ask policy what happens to an analysed answer, and tell it in the response headers."""
@@ -215,14 +221,7 @@ class Rounds:
 
     def has_remedy(self, last: Round) -> bool:
         """Tell whether policy wants a remedy and one is left. Without one, the answer is not released."""
-        action = last.decision.action
-        if action not in _REMEDIES or not self._tried.remediable or not self._calls.left:
-            return False
-        return {
-            policy_pb2.ACTION_REDISPATCH: self._tried.redispatches < MOST_REDISPATCHES,
-            policy_pb2.ACTION_CONTINUE: self._tried.continuations < MOST_CONTINUATIONS,
-            policy_pb2.ACTION_STITCH: not self._tried.stitched,
-        }[action]
+        return bool(self._calls.left) and self._tried.leaves(last.decision.action)
 
     def decided(self, last: Round) -> DecidedAnswer:
         """Return the last round's answer, with the usage of every provider call that led to it."""
@@ -235,13 +234,14 @@ class Rounds:
             self._run.would.append(would.DEFICIENT)
         self._run.would.extend(would.of_decision(last.decision))
         self._call.reply.set(would.header(self._run.would))
+        self._run.noted.extend(self._parts.end(last) if self._parts else ())
         return DecidedAnswer(answer, last.produced.strategy, last.report, last.decision, self._context)
 
     def _possible(self, answer: Completion) -> RemedyState:
         """Return what was tried; what this answer, its caller or the time does not allow counts as tried."""
         run, tried, calls = self._run, self._tried, self._calls
         left_s = run.deadline.left_s - self._reserve_s
-        if not tried.remediable or not calls.left or run.caller_left or left_s < run.slowest_s:
+        if not tried.remediable or not calls.left or run.caller_left or run.begun or left_s < run.slowest_s:
             self._tried = replace(tried, remediable=False)
             return self._tried
         passes = strategies.least_calls(self._again(REFLEXIVE), self._choices)
@@ -325,7 +325,9 @@ class Rounds:
         """Ask again, cooler, with another seed, by a stronger strategy and with every remedy at once (§19.2)."""
         self._tried = replace(self._tried, redispatches=self._tried.redispatches + 1)
         remedies, body = list(last.decision.remedies), self._context.body
-        self._instructions.learn(remedies, last.report, self._prior, self._rests_on())
+        facts, fitting = self._context.envelope.facts, grounding.fitting(self._context.envelope, self._settings)
+        rests_on = remediation.Grounds(bool(facts), tuple(fitting))
+        self._instructions.learn(remedies, last.report, self._prior, rests_on)
         seed = remediation.seed_of(self._window_id, self._number, body.get("seed"))
         strategy = self._again(last.decision.redispatch_strategy)
         again = remediation.redispatch(body, self._instructions, seed=seed)
@@ -346,10 +348,6 @@ class Rounds:
             if policy_pb2.REMEDY_FLOW_AUGMENTATION in remedies:
                 told.append(events.flow_remedied(last.report, remediation.AUGMENTED))
             self._run.noted[at:at] = told
-
-    def _rests_on(self) -> remediation.Grounds:
-        evidence = self._context.envelope
-        return remediation.Grounds(bool(evidence.facts), tuple(grounding.fitting(evidence, self._settings)))
 
     async def _continued(self, last: Round, at: int, spent: int) -> Produced | None:
         """Ask for what was cut off, and join both answers; ``None`` where the second adds nothing."""

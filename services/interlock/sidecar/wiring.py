@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import structlog
 from starlette.types import ASGIApp
 
+from interlock.api.kernel.v1 import kernel_pb2_grpc
 from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
 from interlock.domain.errors import unavailable
 from interlock.domain.headers import headers
 from interlock.runtime.rpc.mesh import Mesh
-from interlock.runtime.rpc.peers import Peers
+from interlock.runtime.rpc.peers import AuditPeer, Peers
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.admission import Admission
@@ -22,17 +24,25 @@ from interlock.sidecar.admission.delegation import Delegations
 from interlock.sidecar.admission.explanation import Explanation
 from interlock.sidecar.admission.policies import Policies
 from interlock.sidecar.admission.start_session import SessionStarter
+from interlock.sidecar.apis.api import Api
+from interlock.sidecar.apis.chat_completions import ChatCompletions
+from interlock.sidecar.apis.completions.adapter import Completions
+from interlock.sidecar.apis.messages.adapter import Messages
+from interlock.sidecar.apis.responses.adapter import Responses
 from interlock.sidecar.call.binding import binding_reader
 from interlock.sidecar.call.identity import load_api_keys, require_keys
 from interlock.sidecar.closing import Closing
+from interlock.sidecar.fronts.conditional import ConditionalCalls
 from interlock.sidecar.fronts.front import Front
 from interlock.sidecar.fronts.http import make_app
+from interlock.sidecar.fronts.kernel_servicer import KernelServicer
 from interlock.sidecar.fronts.release import Releases
 from interlock.sidecar.fronts.servicer import SidecarServicer
 from interlock.sidecar.fronts.sessions import Sessions
 from interlock.sidecar.guard import Guard
 from interlock.sidecar.provider.upstream import Upstream
 from interlock.sidecar.settlement.effects import SettlementEffects
+from interlock.sidecar.settlement.kernels import Kernels
 from interlock.sidecar.settlement.leases import Leases
 from interlock.sidecar.settlement.recovery import RecoveringSession, Recovery
 from interlock.sidecar.trail.response_headers import report_uri
@@ -47,6 +57,18 @@ class Sidecar:
     service: Service
     http_app: ASGIApp
     close: Callable[[], Awaitable[None]]
+    apis: tuple[Api, ...]
+    """The APIs that its HTTP front governs."""
+
+
+def wired_apis(settings: Settings, audit: AuditPeer) -> tuple[Api, ...]:
+    """Return the APIs that the HTTP front governs; *audit* keeps the answers that can be fetched again."""
+    return (
+        ChatCompletions(settings),
+        Responses(settings, audit),
+        Completions(settings),
+        Messages(settings),
+    )
 
 
 async def open_sidecar(
@@ -75,15 +97,20 @@ async def open_sidecar(
     )  # fmt: skip
     guard = Guard(settings, peers, admission, leases, Closing(settings, peers, effects, leases, recovery, base_url))
     upstream = Upstream(settings)
+    sessions = Sessions(settings, peers, recovery, agents, starter, delegations)
     front = Front(
         settings=settings,
         keys=load_api_keys(settings.api_keys_file, passed_on=settings.upstream_api_key is None),
         guard=guard,
-        sessions=Sessions(settings, peers, recovery, agents, starter, delegations),
+        sessions=sessions,
         upstream=upstream,
         releases=Releases(settings, peers, recovery, base_url),
         bindings=reader,
+        conditional=ConditionalCalls(sessions),
+        kernels=Kernels(settings, direct),
     )
+
+    apis = wired_apis(settings, direct.audit)
 
     async def close() -> None:
         """End after the calls in flight, including those whose callers have left."""
@@ -96,14 +123,22 @@ async def open_sidecar(
         name="sidecar",
         full_name=sidecar_pb2.DESCRIPTOR.services_by_name["SidecarService"].full_name,
         servicer=SidecarServicer(front),
-        register=sidecar_pb2_grpc.add_SidecarServiceServicer_to_server,
+        register=_register,
         unready_dependencies=readiness,
         close=close,
     )
     if not settings.ai_domain:
         # SPEC-002 §12.5: an unregistered AI system is of unknown class; the log says so.
         log.warning("system.unregistered", hint="CRP-Compliance-EU-AI-Act is UNKNOWN; set INTERLOCK_AI_DOMAIN")
-    return Sidecar(service, make_app(front, readiness, base_url), close)
+    return Sidecar(service, make_app(front, readiness, base_url, apis), close, apis)
+
+
+def _register(servicer: SidecarServicer, server: Any) -> None:
+    """Register the sidecar's service, and that of kernels beside it."""
+    sidecar_pb2_grpc.add_SidecarServiceServicer_to_server(servicer, server)
+    kernel_pb2_grpc.add_KernelServiceServicer_to_server(
+        KernelServicer(servicer.front.keys, servicer.front.kernels), server
+    )
 
 
 def _base_url(settings: Settings) -> str:

@@ -1,13 +1,15 @@
-"""The OpenAI Agents SDK, set to chat completions, with a session that keeps the history."""
+"""The OpenAI Agents SDK with a session that keeps the history: over its default API, or set to chat completions with --chat."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from _conversation import MODEL, Say, converse, functions
 from agents import Agent, Runner, SQLiteSession, function_tool, set_default_openai_api, set_tracing_disabled
 
-set_default_openai_api("chat_completions")
+if "--chat" in sys.argv:
+    set_default_openai_api("chat_completions")
 set_tracing_disabled(True)  # traces go to OpenAI, which is not there
 
 

@@ -1,4 +1,4 @@
-// The Vercel AI SDK over chat completions: generateText, or streamText with --stream.
+// The Vercel AI SDK: generateText, or streamText with --stream; over chat completions, or its default API with --responses.
 import { createOpenAI } from "@ai-sdk/openai";
 import { Output, generateText, jsonSchema, stepCountIs, streamText, tool } from "ai";
 import { MODEL, converse, lookUp, parametersOf, schemaOf } from "./conversation.mjs";
@@ -6,7 +6,7 @@ import { MODEL, converse, lookUp, parametersOf, schemaOf } from "./conversation.
 const STREAM = process.argv.includes("--stream");
 
 await converse((system, tools) => {
-  const model = createOpenAI().chat(MODEL);
+  const model = process.argv.includes("--responses") ? createOpenAI()(MODEL) : createOpenAI().chat(MODEL);
   const messages = [];
   const made = Object.fromEntries(
     Object.entries(tools).map(([name, one]) => [

@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from interlock.session.store.redis import key_of
+from tests.support.kernels import KernelClient
 from tests.support.paths import ROOT
 from tests.support.sidecar import answering
 from tests.support.sidecar.sidecar import running_sidecar, token_of
@@ -52,11 +53,18 @@ async def test_a35_the_printed_user_is_all_that_interlock_needs(tmp_path, runnin
         session = f"/crp/v3/session/{first.headers['crp-context-session-id']}"
         ended = await sidecar.client.delete(session, headers={"crp-session-token": token_of(fourth)})
         left = await budget(sidecar, first)
+        team = KernelClient(sidecar.client, "team")
+        await team.open()
+        acted = await team.execute("task", "one")
+        with server.client() as client:
+            sealed = client.hget(f"il:{{{(await team.describe())['kernel_id']}}}:kernel", "sealed")
 
     answers = [first, second, third, child, fourth]
     assert [one.status_code for one in answers] == [200] * 5, [one.text for one in answers]
     assert ended.status_code < 300, ended.text
     assert left == 850_000
+    assert acted["verdict"]["approved"]
+    assert sealed == b"2"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ SESSION_COOKIE = re.compile(
 )
 VALUE = re.compile(r"[ -~]*", re.ASCII)
 FRAMING = {
-    "content-type", "content-length", "date", "server", "retry-after", "connection", "cache-control", "transfer-encoding",
+    "content-type", "content-length", "date", "server", "retry-after", "retry-after-ms", "connection", "cache-control", "transfer-encoding",
     "x-content-type-options", "x-request-id", "strict-transport-security", "referrer-policy", "vary", "www-authenticate",
     "x-should-retry", "content-security-policy", "x-frame-options", "permissions-policy", "accept-encoding", "user-agent",
     "grpc-accept-encoding", "grpc-status", "grpc-message", "grpc-status-details-bin", "grpc-encoding",

@@ -11,6 +11,7 @@ import pytest
 
 import interlock
 from interlock.domain.errors import Refused
+from interlock.domain.headers.header_syntax import RESPONSE_SYNTAX
 from interlock.domain.policy.policy_text import parse
 from tests.adversarial.test_patterns import COMMON, MOST_GROWTH, PATTERNS, literals, patterns_in, worst
 
@@ -43,12 +44,14 @@ def test_a23_the_patterns_of_every_package_are_looked_at():
 
     assert {
         "domain.ids",
-        "domain.headers.header_syntax",
         "domain.policy.policy_text",
         "domain.policy.policy_uri",
         "domain.session.token",
         "sidecar.openai.chat",
     } <= modules
+    assert {each.pattern for each in RESPONSE_SYNTAX.values()} <= {
+        each.pattern for each in (*OTHERS.values(), *PATTERNS.values())
+    }
     assert len(OTHERS) > 60
 
 

@@ -20,13 +20,6 @@ FINE, BAD = "The answer is fine.", "This is CRITICAL."
 BODY = {"model": "m", "messages": [{"role": "user", "content": "?"}]}
 
 
-def _spelled(text: str) -> dict:
-    tokens = [{"token": part, "logprob": -0.1, "top_logprobs": []} for part in (text[:5], text[5:])]
-    found = completion(message(FINE))
-    found["choices"][0]["logprobs"] = {"content": tokens}
-    return found
-
-
 PLACES = {
     "the content": lambda text: completion(message(text)),
     "a second choice": lambda text: completion(message(FINE), message(text)),
@@ -35,15 +28,14 @@ PLACES = {
     "reasoning": lambda text: completion(message(FINE, reasoning_content=text)),
     "the arguments of a call": lambda text: completion(message(None, tool_calls=[tool_call("f", json.dumps({"x": text}))])),
     "a second call": lambda text: completion(message(None, tool_calls=[tool_call("f", "{}"), tool_call("g", json.dumps(text), "call_2")])),
-    "log-probabilities": _spelled,
     "an answer cut off": lambda text: {**completion(message(text)), "choices": [{**completion(message(text))["choices"][0], "finish_reason": "length"}]},
 }  # fmt: skip
 FRONTS = ("http", "http stream", "batch", "grpc")
 
 
-async def asked(sidecar, front: str) -> tuple[str, str]:
+async def asked(sidecar, front: str, **more) -> tuple[str, str]:
     """Ask through *front*; return what became of it, and every byte that came back."""
-    body = {**BODY, "n": 3}
+    body = {**BODY, "n": 3, **more}
     if front == "grpc":
         request = sidecar_pb2.DispatchRequest(chat_request=json.dumps(body).encode())
         try:
@@ -61,7 +53,7 @@ async def asked(sidecar, front: str) -> tuple[str, str]:
 
 @pytest.mark.req("SVC-2", "POL-3")
 async def test_a26_every_cell_of_the_matrix_has_the_same_fate(tmp_path, upstream, provider):
-    """Nine places for a text, four ways to ask: a bad one is halted in all and leaks from none; a good one is released."""
+    """Eight places for a text, four ways to ask: a bad one is halted in all and leaks from none; a good one is released."""
     fates, leaks = {}, []
     async with running_sidecar(tmp_path, upstream=upstream, remediation="none") as sidecar:
         cells = [*product(PLACES, [FINE], FRONTS[:1]), *product(PLACES, [BAD], FRONTS)]
@@ -77,9 +69,28 @@ async def test_a26_every_cell_of_the_matrix_has_the_same_fate(tmp_path, upstream
     assert leaks == []
 
 
+def _spelled(text: str) -> dict:
+    tokens = [{"token": part, "logprob": -0.1, "top_logprobs": []} for part in (text[:5], text[5:])]
+    found = completion(message(FINE))
+    found["choices"][0]["logprobs"] = {"content": tokens}
+    return found
+
+
+@pytest.mark.finding("F-24")
+@pytest.mark.parametrize("front", FRONTS)
+async def test_a26_log_probabilities_tell_no_other_text(sidecar, provider, front):
+    """Tokens that spell something else than the judged text come through nowhere, asked for or not."""
+    for asked_for in ({}, {"logprobs": True}):
+        provider.completes(_spelled(BAD))
+        fate, came_back = await asked(sidecar, front, **asked_for)
+
+        assert fate == "released"
+        assert "CRITICAL." not in came_back
+
+
 @pytest.mark.req("SVC-2")
 @pytest.mark.parametrize(
-    "path", ["completions", "responses", "embeddings", "audio/speech", "images/generations", "batches", "files"]
+    "path", ["messages/batches", "moderations", "audio/speech", "images/generations", "batches", "files"]
 )
 async def test_a26_no_other_endpoint_leads_to_the_model(sidecar, provider, path):
     """Everything of the provider's API that is not governed is refused here: it is not passed through."""
@@ -90,9 +101,9 @@ async def test_a26_no_other_endpoint_leads_to_the_model(sidecar, provider, path)
 
 
 @pytest.mark.req("SVC-2")
-async def test_a26_the_provider_never_streams(sidecar, provider):
-    """What a client streams is asked for whole, so that there is no first part before the verdict on the last."""
-    answer = await sidecar.chat(stream=True, stream_options={"include_usage": True})
+async def test_a26_where_parts_may_not_leave_the_provider_does_not_stream(sidecar, provider):
+    """What is judged as a whole is asked for whole, so that there is no first part before the verdict on the last (docs/streams.md)."""
+    answer = await sidecar.chat(stream=True, stream_options={"include_usage": True}, n=2)
     (seen,) = provider.received
 
     assert answer.headers["content-type"].startswith("text/event-stream")

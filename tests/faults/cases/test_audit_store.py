@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
+import json
+import logging as stdlib_logging
 import shutil
 import sqlite3
 import stat
@@ -14,12 +17,14 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import structlog
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.audit.store.log_sql import SqliteLog
 from interlock.audit.wiring import open_service
 from interlock.domain.errors import Kind, Refused
+from interlock.runtime import logging
 from interlock.runtime.keys.derivation import Keyring
 from interlock.runtime.settings.model import Settings
 from tests.support.audit.audit import MASTER, Attacker, Service, build, event, serving, session_id, window, window_id
@@ -110,7 +115,7 @@ def test_the_file_is_its_owners_alone(database):
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in database.parent.iterdir()}
 
     log.close()
-    assert modes == dict.fromkeys(["audit.db", "audit.db-wal", "audit.db-shm"], 0o600)
+    assert modes == dict.fromkeys(["audit.db", "audit.db-wal", "audit.db-shm", "audit.db.began"], 0o600)
 
 
 def test_old_code_runs_on_a_newer_schema(database):
@@ -482,6 +487,62 @@ async def test_a_service_opened_again_goes_on_with_its_chains(tmp_path):
         answer = await opened.servicer.Record(audit_pb2.RecordRequest(session_id=session_id(), events=[event()]), None)
         assert answer.sequence == expected
         await opened.close()
+
+
+@pytest.mark.finding("F-29")
+@pytest.mark.parametrize(
+    "gone", [lambda path: path.write_bytes(b""), lambda path: path.unlink()], ids=["emptied", "deleted"]
+)
+async def test_a_log_that_held_records_never_starts_as_new(tmp_path, gone):
+    """Its chains would be gone without a word, so nothing is sealed until an operator restores it or gives it up."""
+    request = audit_pb2.RecordRequest(session_id=session_id(), events=[event()])
+    opened = await open_service(settings(tmp_path))
+    assert (await opened.servicer.Record(request, None)).sequence == 1
+    await opened.close()
+    gone(tmp_path / "audit.db")
+
+    again = await open_service(settings(tmp_path))
+    refusal = (await again.servicer.Record(request, None)).refusal
+    hint = (await again.unready_dependencies())["audit_store"]
+    await again.close()
+    (tmp_path / "audit.db.began").unlink()
+    given_up = await open_service(settings(tmp_path))
+
+    assert (refusal.kind, refusal.reason) == (UNAVAILABLE, "AUDIT_LOG_EMPTIED")
+    assert "audit.db.began" in hint
+    assert (await given_up.servicer.Record(request, None)).sequence == 1
+    await given_up.close()
+
+
+async def test_an_empty_file_that_never_held_a_log_begins_one(tmp_path):
+    """Such as one that was mounted, or that a crash left before the first record."""
+    (tmp_path / "audit.db").touch(mode=0o600)
+    opened = await open_service(settings(tmp_path))
+
+    answer = await opened.servicer.Record(audit_pb2.RecordRequest(session_id=session_id(), events=[event()]), None)
+    await opened.close()
+
+    assert answer.sequence == 1
+
+
+@pytest.mark.finding("F-29")
+async def test_the_line_of_a_broken_chain_says_what_is_wrong(service, database):
+    """The fault is a constant of ours, not somebody's text."""
+    root, stream = stdlib_logging.getLogger(), io.StringIO()
+    handlers, level = root.handlers[:], root.level
+    logging.configure("info", stream=stream, cache=False)
+    await service.seal(1)
+    with Attacker(database) as attack:
+        attack("UPDATE windows SET charge_micros = 0")
+
+    await service.stub.GetWindow(audit_pb2.GetWindowRequest(session_id=session_id(), window_id=window_id(1)))
+    structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    line = next(one for one in stream.getvalue().splitlines() if "audit.chain.broken" in one)
+
+    assert json.loads(line)["fault"] not in {"", "[redacted]"}
+    assert "[redacted]" not in line
 
 
 async def test_an_incident_that_cannot_be_written_is_still_refused(service, database):

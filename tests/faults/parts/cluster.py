@@ -94,6 +94,8 @@ class Cluster:
     """Sizes and roots of the checkpoints that were seen, over all runs of this cluster."""
     notes: list[str] = field(default_factory=list)
     """What faults have found while they were made."""
+    set_back_at: float = 0.0
+    """When the session store was set back in place, on the clock of the calls; 0 for never."""
     healers: list[Any] = field(default_factory=list)
     """What undoes faults that are neither lines nor processes."""
     _channels: dict[str, grpc.aio.Channel] = field(default_factory=dict)

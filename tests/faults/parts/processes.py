@@ -16,6 +16,7 @@ from tests.support.paths import ROOT
 from tests.support.servers.processes import COMMAND, ON_PORTS, Process, environment
 
 DPE = [sys.executable, "-m", "tests.faults.parts.dpe_child"]
+PORT_TRIES, PORT_FREE_S = 10, 1.0
 WEAKENED = [sys.executable, "-m", "tests.faults.weakened"]
 
 
@@ -69,6 +70,19 @@ class Part(Process):
 
     async def up(self, **env: str) -> Part:
         """Start it and wait until it serves, with these variables for this life alone."""
+        for _ in range(PORT_TRIES):
+            self._start_with(env)
+            try:
+                await asyncio.to_thread(self.wait)
+            except AssertionError as error:
+                if "PORT_IN_USE" not in str(error):
+                    raise
+                await asyncio.sleep(PORT_FREE_S)  # while it was dead the kernel lent its port to a connection
+            else:
+                return self
+        raise AssertionError(f"the ports of {self.name} stay taken")
+
+    def _start_with(self, env: Mapping[str, str]) -> None:
         before = {name: self.env.get(name) for name in env}
         self.env.update(env)
         try:
@@ -76,8 +90,6 @@ class Part(Process):
         finally:
             for name, value in before.items():
                 self.env.pop(name) if value is None else self.env.update({name: value})
-        await asyncio.to_thread(self.wait)
-        return self
 
     async def down(self) -> int:
         """SIGTERM, and wait for its end."""

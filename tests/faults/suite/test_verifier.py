@@ -80,12 +80,23 @@ def with_calls(*calls: Call, **changed: Any) -> Facts:
     return replace(GOOD, calls=(*CHARGED, *calls), **changed)
 
 
+def with_linked(began: int) -> Facts:
+    """The good run, and a session that continues its own without a token."""
+    more = session(session_id="crp_sess_" + "3" * 32, continues=SESSION, began=began, budget=began)
+    return replace(GOOD, sessions=(*GOOD.sessions, more))
+
+
 def look(number: int, budget: int, **changed: Any) -> Call:
     return call(number, kind="look", budget=budget, **changed)
 
 
 def child(**changed: Any) -> Session:
     return session(**{"session_id": CHILD, "parent": SESSION, "depth": 1, "budget": 800_000, **changed})
+
+
+def below(number: int) -> Call:
+    """An answer in the child's session."""
+    return call(number, headers={**dict.fromkeys(NEEDED, "x"), "crp-context-session-id": CHILD})
 
 
 HALT = call(3, status=451, reason="SAFETY_HALT", headers={"crp-context-session-id": SESSION})
@@ -109,8 +120,15 @@ BENT: tuple[tuple[str, str, Facts], ...] = (
         CHARGED[1], number=3, headers={**CHARGED[1].headers, "crp-set-session": f"token={token(SECOND.hmac, '0.750000')}"}))),
     ("I1", "a session that is gone", one(budget=None)),
     ("I1", "a caller whose charge was forgotten", replace(GOOD, callers=(Caller("key", 150_000, 200_000, 200_000),))),
+    ("I1", "a linked session that begins with more than was left", with_linked(900_000)),
     ("I1", "a caller that was charged twice", replace(GOOD, callers=(Caller("key", 250_000, 200_000, 200_000),))),
     ("I15", "a call in another key's session", with_calls(replace(CHARGED[1], number=3, client="other", kind="plain"))),
+    ("I1", "a token that rises", with_calls(replace(CHARGED[0], number=3, started=30.0, ended=31.0))),
+    ("I1", "a sum that is not what was charged", one(summing=True, budget=850_000)),
+    ("I20", "an answer below a session that was ended", replace(
+        GOOD, sessions=(*GOOD.sessions, child(budget=None)), calls=(*CHARGED, call(3, kind="end"), below(4)))),
+    ("I20", "an answer below a session that was spent", replace(
+        GOOD, sessions=(*GOOD.sessions, child(budget=None)), calls=(*CHARGED, look(3, 90_000), below(4)))),
     ("I2", "an answer that leaves nothing", replace(
         GOOD, calls=(*CHARGED, call(3, DEPLETED, sent=token(SECOND.hmac))), sessions=(session(FIRST, SECOND, DEPLETED),))),
     ("I2", "an answer after the end was told", with_calls(look(3, 90_000), replace(
@@ -212,6 +230,27 @@ def test_a_refusal_by_a_front_that_was_down_is_no_silence():
     """What the run itself had broken need not answer, and who hangs up is not answered."""
     assert verify(with_calls(replace(HALT, status=0, reason="ReadError", front_up=False))) == []
     assert verify(with_calls(replace(HALT, status=0, reason="left", left=True))) == []
+
+
+def test_a_linked_session_goes_on_with_what_was_left():
+    """Its charges count from there."""
+    assert verify(with_linked(800_000)) == []
+
+
+def test_a_client_that_gives_up_on_a_front_that_was_down_says_nothing_of_time():
+    """Its patience is its own; where the front was whole, it is not."""
+    late = replace(HALT, status=0, reason="rpc DEADLINE_EXCEEDED", ended=HALT.started + 9)
+    assert verify(with_calls(replace(late, front_up=False))) == []
+    assert {one.invariant for one in verify(with_calls(late))} == {"I10"}
+
+
+def test_a_look_after_the_store_was_set_back_may_show_more_until_the_session_is_used():
+    """What the store ends at may not."""
+    rising = with_calls(look(3, 700_000), look(4, 750_000), sessions=(session(FIRST, SECOND, budget=700_000),))
+    said = [str(one) for one in verify(rising)]
+    assert any("in call 3" in one for one in said)
+    assert not any("in call 3" in one for one in map(str, verify(replace(rising, set_back_at=35.0))))
+    assert any("the store ends at" in str(one) for one in verify(with_calls(look(3, 700_000), set_back_at=35.0)))
 
 
 def test_a_token_is_read_without_being_checked():

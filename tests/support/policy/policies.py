@@ -30,6 +30,7 @@ def policies(tiers=Tier, max_size: int = 5) -> st.SearchStrategy[Policy]:
         require_quality=absent | st.frozensets(st.sampled_from(tiers), min_size=1, max_size=max_size),
         **{f"block_{name}": st.booleans() for name in FLAGS},
         max_repetition=absent | st.sampled_from([Repetition.NONE, Repetition.MINOR, Repetition.SIGNIFICANT]),
+        max_cannot_tell=absent | st.sampled_from([0, 20, 100]) | _hundredths,
         upgrade_on_risk=absent | st.sampled_from(Strategy),
         oversight=absent | st.sampled_from(Oversight),
         report_uri=st.frozensets(st.sampled_from(ENDPOINTS), max_size=2),
@@ -58,6 +59,7 @@ def findings() -> st.SearchStrategy[Findings]:
         pii=st.none() | st.booleans(),
         tier=st.none() | st.sampled_from(Tier),
         prohibited=st.booleans(),
+        cannot_tell=st.none() | st.sampled_from([0.0, 0.2, 0.21, 1.0, float("nan")]),
     )
 
 
@@ -98,7 +100,7 @@ def _directive() -> st.SearchStrategy[str]:
         named("default-src", _listed(["context", "parametric", "ckf", "cross-session"]) | st.just("'none'")),
         named("default-src", _listed(["context", "'none'"])),
         *(named(name, st.sampled_from(words).flatmap(_cased)) for name, words in _keyword.items()),
-        *(named(f"require-{name}", _threshold) for name in SCORES),
+        *(named(name, _threshold) for name in (*(f"require-{score}" for score in SCORES), "max-cannot-tell")),
         named("require-quality", _listed(list("SABCD"))),
         *(_cased(f"block-{name}") for name in FLAGS),
         named("report-uri", _uri),

@@ -46,7 +46,7 @@ SOURCE: /context|parametric|ckf|cross-session|'none'/i
 level: /(halt-on|warn-on)/i SP LEVEL
 LEVEL: /CRITICAL|HIGH|MEDIUM/i
 
-threshold: /require-(grounding|entailment|flow|completeness)/i SP THRESHOLD
+threshold: /require-(grounding|entailment|flow|completeness)|max-cannot-tell/i SP THRESHOLD
 THRESHOLD: /[0-9]+\.[0-9]{{1,2}}/
 
 quality: /require-quality/i (SP TIER)+

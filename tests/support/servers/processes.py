@@ -69,13 +69,17 @@ class Process:
         return self
 
     def wait(self) -> Process:
-        """Wait for the ready line and read the ports from it. From then on it keeps its ports over a restart."""
+        """Wait for the ready line and read the ports from it. From then on it keeps its ports over a restart.
+
+        That of its metrics leads nowhere else: it is any free one each time, since others may have taken it meanwhile.
+        """
         deadline = time.monotonic() + START_S
         while time.monotonic() < deadline:
             for line in self.out.read_bytes()[self._seen :].splitlines():
                 self.ready = json.loads(line)
                 self.ports, self.sockets = self.ready["ports"], self.ready.get("sockets", {})
-                self.env.update({f"INTERLOCK_{name.upper()}_PORT": str(port) for name, port in self.ports.items()})
+                kept = {name: port for name, port in self.ports.items() if name != "metrics"}
+                self.env.update({f"INTERLOCK_{name.upper()}_PORT": str(port) for name, port in kept.items()})
                 return self
             if self.child.poll() is not None:
                 raise AssertionError(

@@ -42,6 +42,14 @@ def tool_call(name: str, arguments: str, call_id: str = "call_1") -> dict[str, A
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
+def anthropic(*blocks: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """A message of Anthropic's with these blocks."""
+    return {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "test-model", "content": [dict(one) for one in blocks],
+        "stop_reason": "end_turn", "stop_sequence": None, "usage": {"input_tokens": 10, "output_tokens": 5}, **more,
+    }  # fmt: skip
+
+
 def completion(*messages: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """A chat completion with one choice per message."""
     choices = [{"index": i, "message": dict(one), "finish_reason": "stop"} for i, one in enumerate(messages)]
@@ -50,6 +58,13 @@ def completion(*messages: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1_700_000_000, "model": "test-model",
         "choices": choices, "usage": usage, **more,
     }  # fmt: skip
+
+
+LISTED = {
+    "object": "list",
+    "data": [{"id": "test-model", "object": "model", "created": 1, "owned_by": "tests", "secret": "not for clients"}],
+    "extra": 1,
+}
 
 
 @dataclass
@@ -68,6 +83,8 @@ class Provider:
         self.received.clear()
         self.asked.clear()
         self.answers("The answer is fine.")
+        self.lists(LISTED)
+        self.embeds([0.25, -0.5])
 
     def answers(self, *texts: str) -> None:
         """Answer with one choice per text."""
@@ -75,6 +92,16 @@ class Provider:
 
     def completes(self, body: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         self._reply = lambda _request: JSONResponse(body, status, headers)
+
+    def lists(self, body: Any) -> None:
+        """Answer the question for models with *body*."""
+        self._listed = body
+
+    def embeds(self, *vectors: Any, **more: Any) -> None:
+        """Answer requests for embeddings with these vectors, and with *more* around them."""
+        rows = [{"object": "embedding", "index": i, "embedding": one} for i, one in enumerate(vectors)]
+        usage = {"prompt_tokens": 3, "total_tokens": 3}
+        self._vectors = {"object": "list", "data": rows, "model": "test-embedding", "usage": usage, **more}
 
     def in_turn(self, texts: Sequence[str]) -> None:
         """Answer with the next text each time; the last one stays."""
@@ -130,13 +157,20 @@ class Provider:
 
     async def _models(self, request: Request) -> Response:
         self.received.append(Received(request.scope["path"], tuple(request.headers.items()), None))
-        model = {"id": "test-model", "object": "model", "created": 1, "owned_by": "tests", "secret": "not for clients"}
-        return JSONResponse({"object": "list", "data": [model], "extra": 1}, headers={"set-cookie": "provider=1"})
+        return JSONResponse(self._listed, headers={"set-cookie": "provider=1"})
+
+    async def _embeddings(self, request: Request) -> Response:
+        raw = await request.body()
+        self.received.append(Received(request.scope["path"], tuple(request.headers.items()), json.loads(raw)))
+        return JSONResponse(self._vectors)
 
     def app(self) -> Starlette:
         return Starlette(
             routes=[
                 Route("/v1/chat/completions", self._chat, methods=["POST"]),
+                Route("/v1/responses", self._chat, methods=["POST"]),
+                Route("/v1/messages", self._chat, methods=["POST"]),
+                Route("/v1/embeddings", self._embeddings, methods=["POST"]),
                 Route("/v1/models", self._models, methods=["GET"]),
             ]
         )

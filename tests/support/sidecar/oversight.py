@@ -27,7 +27,7 @@ from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from tests.support.policy import agents
 from tests.support.servers.provider import Provider, RunningProvider
-from tests.support.sidecar.sidecar import RunningSidecar, running_sidecar
+from tests.support.sidecar.sidecar import RunningSidecar, running_sidecar, token_of
 
 HOLDS = {"crp-safety-oversight-mode": "human-review"}
 """Request headers under which an answer of HIGH or CRITICAL risk is held."""
@@ -105,6 +105,13 @@ class RunningOversight:
     stub: Any
     client: httpx.AsyncClient
     clock: Any
+    secret: str
+    """What the operator's link signs in with."""
+
+    async def look(self, viewer: str = "operator") -> httpx.Response:
+        """Sign the HTTP client in by the operator's link."""
+        form = {"viewer": viewer, "secret": self.secret}
+        return await self.client.post("/sign-in", data=form, headers={"origin": self.http})
 
     async def signed_in(self, *, key: Ed25519PrivateKey | None = None, reviewer: str = agents.REVIEWER) -> Any:
         """Open a view over gRPC and return the answer."""
@@ -152,7 +159,9 @@ async def running_oversight(sidecar: RunningSidecar, **overrides: Any) -> AsyncI
         http = f"http://127.0.0.1:{port}"
         client = await ends.enter_async_context(httpx.AsyncClient(base_url=http, trust_env=False, timeout=30))
         channel = await ends.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}"))
-        yield RunningOversight(http, f"127.0.0.1:{grpc_port}", OversightServiceStub(channel), client, clock)
+        yield RunningOversight(
+            http, f"127.0.0.1:{grpc_port}", OversightServiceStub(channel), client, clock, opened.link.secret
+        )
 
 
 @dataclass
@@ -174,6 +183,26 @@ async def reviewed_world(folder: Path, reviewers: Any = None, **settings: Any) -
         async with running_sidecar(folder, upstream=upstream.base_url, **wanted) as sidecar:
             async with running_oversight(sidecar) as oversight:
                 yield Reviewed(sidecar, oversight, provider)
+
+
+async def status_of(sidecar: RunningSidecar, held: Any, **headers: str) -> dict[str, Any]:
+    """Return what the sidecar says of a kept answer."""
+    answer = await sidecar.client.get(held_path(held), headers={"crp-session-token": token_of(held), **headers})
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+async def decided(sidecar: RunningSidecar, held: Any, **how: Any) -> str:
+    """Approve what is kept, unless *how* says otherwise, and return the token."""
+    token = token_for(await status_of(sidecar, held), **how)
+    answer = await sidecar.mesh.audit.DecideHeld(decision(token))
+    assert not answer.HasField("refusal"), answer.refusal
+    return token
+
+
+async def retried(sidecar: RunningSidecar, held: Any, token: str, **more: Any) -> Any:
+    """Ask for a kept answer with an approval."""
+    return await sidecar.chat(token=token_of(held), headers={"crp-oversight-token": token}, **more)
 
 
 class Shifted:

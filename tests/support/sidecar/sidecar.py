@@ -17,6 +17,7 @@ import httpx
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from interlock.api.sidecar.v1.sidecar_pb2_grpc import SidecarServiceStub
+from interlock.domain.errors import Kind, Refused
 from interlock.runtime.http.server import WebServer, listen
 from interlock.runtime.rpc.errors import answers_refusals
 from interlock.runtime.rpc.mesh import Mesh
@@ -78,6 +79,23 @@ class DpeDouble(dpe_pb2_grpc.DpeServiceServicer):
     asked: list[dpe_pb2.AnalyzeRequest] = field(default_factory=list)
     gate: Any = None
     """An awaitable maker that each analysis waits for; ``None``: it does not wait."""
+    places: set[str] = field(default_factory=set)
+    """Places that are held."""
+    most_places: int = 1_000_000
+    reserved: int = 0
+
+    @answers_refusals(dpe_pb2.ReservePlaceResponse)
+    async def ReservePlace(self, _request, _context):
+        if len(self.places) >= self.most_places:
+            raise Refused(Kind.EXHAUSTED, "OVERLOADED", "no place is free", retry_after_ms=1700)
+        self.reserved += 1
+        place_id = f"place_{self.reserved}"
+        self.places.add(place_id)
+        return dpe_pb2.ReservePlaceResponse(place_id=place_id)
+
+    async def ReleasePlace(self, request, _context):
+        self.places.discard(request.place_id)
+        return dpe_pb2.ReleasePlaceResponse()
 
     @answers_refusals(dpe_pb2.AnalyzeResponse)
     async def Analyze(self, request, _context):
@@ -115,6 +133,8 @@ class RunningSidecar:
     missing: dict[str, str]
     client: httpx.AsyncClient
     stub: Any
+    apis: tuple[Any, ...] = ()
+    """The APIs that its front governs, as they are wired."""
 
     async def chat(self, text: str = "What is it?", *, token: str | None = None, headers=None, **more: Any):
         """Post a chat request."""
@@ -172,15 +192,15 @@ def token_of(response: httpx.Response) -> str:
 @asynccontextmanager
 async def another_sidecar(one: RunningSidecar) -> AsyncIterator[str]:
     """Serve a further sidecar over the same services, and give the address of its HTTP front."""
-    async with _served(one.settings, one.mesh, one.missing) as (_, http, _):
+    async with _served(one.settings, one.mesh, one.missing) as (_, http, _, _):
         yield http
 
 
 @asynccontextmanager
 async def _served(
     settings: Settings, mesh: Mesh, missing: Mapping[str, str]
-) -> AsyncIterator[tuple[Settings, str, int]]:
-    """Serve a sidecar; give its settings with its own address, the address of its HTTP front and the port of its gRPC."""
+) -> AsyncIterator[tuple[Settings, str, int, tuple[Any, ...]]]:
+    """Serve a sidecar; give its settings with its own address, the address of its HTTP front, the port of its gRPC and its APIs."""
 
     async def readiness() -> Mapping[str, str]:
         return missing
@@ -198,7 +218,7 @@ async def _served(
         ends.push_async_callback(web.drain)
         port = await server.start()
         ends.push_async_callback(server.drain)
-        yield settings, http, port
+        yield settings, http, port, sidecar.apis
 
 
 @asynccontextmanager
@@ -237,12 +257,12 @@ async def running_sidecar(
             services = wrap(services)
         mesh, missing = Mesh.local(**services), {}
 
-        settings, http, port = await ends.enter_async_context(_served(settings, mesh, missing))
+        settings, http, port, apis = await ends.enter_async_context(_served(settings, mesh, missing))
         client = await ends.enter_async_context(
             httpx.AsyncClient(base_url=http, trust_env=False, timeout=30, verify=False, cookies=NO_COOKIES)
         )
         channel = await ends.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
         yield RunningSidecar(
             settings, http, f"127.0.0.1:{port}", services["dpe"], mesh, services, missing, client,
-            SidecarServiceStub(channel),
+            SidecarServiceStub(channel), apis,
         )  # fmt: skip

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from interlock.cli.dpe import _results, app, as_text, parse_request, report_dict
 from interlock.domain.errors import Kind, Refused
+from interlock.dpe.request import PriorWindow
 from tests.support.dpe import pipeline, request
 
 FACT = {"id": "f1", "content": "The Eiffel Tower is 330 metres tall.", "importance": 0.9}
@@ -45,6 +46,10 @@ def test_fields_are_read():
         {"response": "x", "facts": [{"content": "c", "importance": True}]},
         {"response": "x", "query": ["q"]},
         {"response": "\ud800"},
+        {"response": "x", "prior": "text"},
+        {"response": "x", "prior": [1]},
+        {"response": "x", "prior": [{"window_id": "w1"}]},
+        {"response": "x", "prior": [{"window_id": 1, "text": "t"}]},
     ],
 )
 def test_wrong_fields_are_refused(raw):
@@ -53,6 +58,30 @@ def test_wrong_fields_are_refused(raw):
         parse_request(raw)
 
     assert (refused.value.kind, refused.value.reason) == (Kind.INVALID, "INPUT_INVALID")
+
+
+@pytest.mark.finding("F-30")
+def test_earlier_answers_are_read_in_their_order():
+    """Objects with an id, or texts alone."""
+    found = parse_request(GOOD | {"prior": [{"window_id": "a", "text": "One."}, "Two."]})
+
+    assert found.prior == (PriorWindow("a", "One."), PriorWindow("w2", "Two."))
+
+
+@pytest.mark.models
+@pytest.mark.finding("F-30")
+@pytest.mark.req("DPE-7", "DPE-13")
+async def test_an_answer_is_compared_with_earlier_ones():
+    """A contradiction with an earlier answer, and its repetition, are found; without prior neither is."""
+    said = "The Eiffel Tower is 330 metres tall."
+    lines = [
+        {"response": said, "prior": prior} for prior in ([], [{"text": "The Eiffel Tower is 390 metres tall."}], [said])
+    ]
+    alone, against, again = [result["report"] for result in await batch(lines)]
+
+    assert (alone["contradiction_count"], against["contradiction_count"]) == (0, 1)
+    assert against["contradictions"][0]["window_id"] == "w1"
+    assert (alone.get("repetition_level", "NONE"), again["repetition_level"]) == ("NONE", "SEVERE")
 
 
 @pytest.mark.models

@@ -94,4 +94,4 @@ async def test_a_review_finds_nothing_and_is_one_that_the_sidecar_reads():
     asked = strategies.verification({"messages": [{"role": "user", "content": TURN.question}]}, TURN.answer)
     answer = await post(Replay(load()), {"model": "any", **asked})
 
-    assert strategies.findings(completion.read(answer.content, wanted=1, max_depth=16)) == []
+    assert strategies.findings(completion.read(answer.content, completion.AnswerAsked("m"), max_depth=16)) == []

@@ -56,17 +56,19 @@ def test_what_is_no_object_of_ours_is_refused(data):
         unpacked(data)
 
 
+@pytest.mark.finding("F-23")
 def test_every_text_that_a_client_would_get_is_shown():
     """Choices, reasoning, refusals and what tools are called with: a reviewer judges all of it."""
     message = {
         "content": "A", "reasoning_content": "B", "refusal": "C",
         "tool_calls": [{"function": {"name": "pay", "arguments": '{"to":"x"}'}}],
     }  # fmt: skip
-    body = json.dumps({"choices": [{"index": 0, "message": message}, {"index": 1, "message": {"content": "D"}}]})
+    older = {"content": "D", "function_call": {"name": "wire", "arguments": ""}}
+    body = json.dumps({"choices": [{"index": 0, "message": message}, {"index": 1, "message": older}]})
     found = readable_texts(a_held(body=body.encode()))
 
     assert found == [
         ("choice 0 answer", "A"), ("choice 0 reasoning", "B"), ("choice 0 refusal", "C"),
-        ("choice 0 call of pay", '{"to":"x"}'), ("choice 1 answer", "D"),
+        ("choice 0 call of pay", '{"to":"x"}'), ("choice 1 answer", "D"), ("choice 1 call of wire", "{}"),
     ]  # fmt: skip
     assert readable_texts(a_held(form=held.TEXT, body=b"plain")) == [("text", "plain")]

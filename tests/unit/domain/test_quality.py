@@ -7,7 +7,7 @@ import math
 import pytest
 
 from interlock.domain.policy.directives import Tier
-from interlock.domain.quality import QualityWeights, capped, contradiction_ratio, quality_score, tier_cap
+from interlock.domain.policy.quality import QualityWeights, capped, contradiction_ratio, quality_score, tier_cap
 
 WEIGHTS = QualityWeights()
 

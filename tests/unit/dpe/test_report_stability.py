@@ -27,7 +27,10 @@ def test_a_report_without_merged_answers_is_byte_for_byte_what_it_was():
     now = json.loads(as_sealed(sample()))
     said_since = {name: now.pop(name) for name in ("basis", "grounding_mode", "meaning")}
 
-    assert now == json.loads(GOLDEN.read_text())
+    assert (
+        now.pop("eu_ai_act_class") == "UNKNOWN"
+    )  # LIMITED until a system that nobody registered was told apart (F-17)
+    assert now == {name: value for name, value in json.loads(GOLDEN.read_text()).items() if name != "eu_ai_act_class"}
     assert said_since["basis"] == "sources"
 
 
@@ -55,6 +58,7 @@ def test_an_old_reader_reads_a_new_report_and_loses_nothing():
     kept = [field for field in message.field if field.number <= 55]
     del message.field[:]
     message.field.extend(kept)
+    del message.oneof_decl[sum(field.proto3_optional for field in kept) :]
     pool = descriptor_pool.DescriptorPool()
     common = descriptor_pb2.FileDescriptorProto()
     common_pb2.DESCRIPTOR.CopyToProto(common)

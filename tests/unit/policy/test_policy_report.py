@@ -121,6 +121,24 @@ def test_a_score_out_of_range_reaches_no_threshold(field, value):
     assert math.isnan(getattr(found, field.removesuffix("_score").removesuffix("_pct")))
 
 
+@pytest.mark.req("POL-3")
+@pytest.mark.parametrize(
+    ("claims", "count", "share"),
+    [
+        ([claim(1), claim(2), claim(2), claim(0)], 1, 1 / 3), ([], 0, 0.0), ([claim(1)], 0, 0.0), ([claim(2)], 1, 1.0),
+        ([dpe_pb2.Claim(attribution=2, cannot_tell=True), claim(1)], 0, 0.5),
+        ([claim(1)], 2, None), ([claim(1)], -1, None), ([], 1, None),
+    ],
+)  # fmt: skip
+def test_the_share_of_what_one_cannot_tell_is_of_the_checked_claims(claims, count, share):
+    """A count that cannot be one meets no maximum; where nothing was attributed there is no share."""
+    found = read_findings(report(claims=claims, cannot_tell_count=count)).cannot_tell
+
+    assert found is not None
+    assert math.isnan(found) if share is None else found == share
+    assert read_findings(report(claims=claims, cannot_tell_count=count, stages=stages("2"))).cannot_tell is None
+
+
 def test_grounding_is_undefined_only_without_a_checked_claim():
     """No claim to check leaves grounding undefined; a checked claim without it does not."""
     assert read_findings(without("grounding_pct", claims=[])).undefined == {"grounding"}

@@ -1,4 +1,4 @@
-"""Reading a session while the index is asked: it saves a round trip, and decides nothing."""
+"""Reading a session while the index is asked, and noting names while a window is settled: each saves a round trip."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from interlock.session.binding.bound_opening import BoundOpening
 from interlock.session.binding.evidence import BindingEvidence, GivenName, GivenTurn
 from interlock.session.binding.naming import Naming
 from interlock.session.ledger import Ledger, OpenCommand
-from interlock.session.recent import RecentPlaces
+from interlock.session.recent import RecentPlaces, TermsUnderWay
 from interlock.session.store.batcher import state_corrupt
 from interlock.session.store.store import MemoryStore
 from interlock.session.terms import NewSession, SessionRules
@@ -51,7 +51,19 @@ class WatchedStore(MemoryStore):
             self.steps.append("told")
             return await find(*asked)
 
-        self.bindings.find = slow
+        note = self.bindings.note
+
+        async def noted(*asked):
+            self.steps.append("noted")
+            return await note(*asked)
+
+        self.bindings.find, self.bindings.note = slow, noted
+
+    async def commit(self, ask):
+        self.steps.append("settling")
+        await asyncio.sleep(0.01)
+        self.steps.append("settled")
+        return await super().commit(ask)
 
     async def standing(self, root, session, windows):
         self.steps.append("read")
@@ -82,14 +94,13 @@ class Conversation:
 
     async def end(self, window, lease):
         """Settle a window; its answer is a turn that the client carries from then on."""
+        self.store.steps.clear()
         number = len(self.turns) + 1
         pointer = self.ledger.continuation_of(lease.terms.session_id, window, 0)
         sealed = seal(number, hmac="sha256:" + f"{number:064x}")
-        committed, _ = await self.ledger.commit(
-            settle(number, lease, window_id=window, continuation_id=pointer, charge=Micros(0), seal=sealed)
-        )
+        asked = settle(number, lease, window_id=window, continuation_id=pointer, charge=Micros(0), seal=sealed)
         self.turns.append(GivenTurn(bytes([number]) * 16, weak=False))
-        await self.naming.note(committed.terms, window, [NAME], self.turns[-1])
+        await self.naming.settle(asked, [NAME], self.turns[-1])
 
 
 async def two_windows() -> Conversation:
@@ -176,3 +187,32 @@ def test_the_oldest_places_are_forgotten():
     assert recent.guess([b"b"]) is None
     assert recent.guess([b"b", b"a"]) == second
     assert recent.guess([b"c"]) == second
+
+
+async def test_what_names_a_window_is_noted_while_it_is_settled():
+    """The store gets both at once, the settlement first."""
+    talk = await two_windows()
+
+    assert talk.store.steps == ["settling", "noted", "settled"]
+
+
+async def test_a_window_that_was_opened_elsewhere_is_named_once_it_is_settled():
+    """Only the settlement tells whose it is."""
+    talk = Conversation()
+    await talk.begin()
+    found = await talk.bind()
+    talk.ledger.under_way = TermsUnderWay()
+
+    await talk.end(found.window_id, found.opened)
+
+    assert talk.store.steps == ["settling", "settled", "noted"]
+    assert (await talk.bind()).opened.number == 3
+
+
+def test_the_terms_of_windows_under_way_are_bounded():
+    """The oldest are forgotten; each is given out once."""
+    kept = TermsUnderWay(most=2)
+    for number in (1, 2, 3):
+        kept.keep(f"w{number}", f"terms {number}")
+
+    assert [kept.pop(f"w{number}") for number in (1, 2, 3, 3)] == [None, "terms 2", "terms 3", None]

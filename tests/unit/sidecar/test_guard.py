@@ -14,10 +14,10 @@ from interlock.domain.errors import Kind, Refused, conflict, unavailable
 from interlock.runtime.rpc.deadline import DELAYS_S, Deadline, retry_idempotent
 from interlock.sidecar import requests
 from interlock.sidecar.admission.admission import Admitted
+from interlock.sidecar.call.verdict import SettledHalt, as_halt, checked_report, halted_by, refusal_of
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.trail import response_headers
 from interlock.sidecar.trail.response_headers import ResponseHeaders
-from interlock.sidecar.verdict import as_halt, checked_report, depleted, refusal_of
 from tests.support.sidecar.sidecar import a_report
 
 ANSWER = Completion(b"x", {}, (dpe_pb2.Output(choice_index=0, text="x", kind="content"),), None)
@@ -64,6 +64,10 @@ def test_the_breaker_is_never_milder_than_the_ledgers(budget, ledger, state):
     assert admitted(budget, breaker=ledger).breaker is state
 
 
+NOT_RUN = dpe_pb2.STAGE_STATUS_NOT_RUN
+
+
+@pytest.mark.finding("F-29")
 @pytest.mark.parametrize(
     "report",
     [
@@ -73,6 +77,19 @@ def test_the_breaker_is_never_milder_than_the_ledgers(budget, ledger, state):
         a_report(grounding_pct=float("inf")),
         a_report(signals=dpe_pb2.Signals(fidelity=float("nan"))),
         a_report(choice_index=3),
+        a_report(composite_score=0.99),  # F-29: CRITICAL by its score, LOW by its word
+        a_report("CRITICAL", composite_score=0.01),
+        a_report(stages=[]),
+        a_report(stages=[dpe_pb2.Stage(number=each.number, status=NOT_RUN) for each in a_report().stages]),
+        a_report(stages=[*a_report().stages, dpe_pb2.Stage(number="2", status=NOT_RUN)]),
+        a_report(repetition_level="NONE"),  # of a stage that it says did not run
+        a_report(claims_total=2),
+        a_report(fabrication_count=1),
+        a_report(contradiction_count=1),
+        a_report(cannot_tell_count=1),
+        a_report(attribution_breakdown={"CONTEXT_GROUNDED": 2}),
+        a_report(choices=[dpe_pb2.ChoiceRisk(composite_score=0.9, risk_level=common_pb2.RISK_LEVEL_CRITICAL)]),
+        a_report(choices=[dpe_pb2.ChoiceRisk(composite_score=0.05, risk_level=common_pb2.RISK_LEVEL_CRITICAL)]),
     ],
 )
 def test_a_report_that_cannot_be_read_is_no_report(report):
@@ -86,17 +103,19 @@ def test_a_report_that_cannot_be_read_is_no_report(report):
 def test_every_choice_must_have_been_judged():
     """A report about one of two choices does not release the other (A-26)."""
     two = Completion(b"", {}, tuple(dpe_pb2.Output(choice_index=i, text="x") for i in (0, 1)), None)
-    report = a_report(choices=[dpe_pb2.ChoiceRisk(choice_index=0)])
+    low = {"composite_score": 0.05, "risk_level": common_pb2.RISK_LEVEL_LOW}
+    report = a_report(choices=[dpe_pb2.ChoiceRisk(choice_index=0, **low)])
 
     with pytest.raises(Refused, match="DPE_REPORT_INVALID"):
         checked_report(report, two)
-    report.choices.add(choice_index=1)
+    report.choices.add(choice_index=1, **low)
     assert checked_report(report, two) is report
 
 
 def verdict(action, **more) -> tuple[Refused | None, ResponseHeaders]:
     known = ResponseHeaders(session_id="s", window_id="w")
-    settled = session_pb2.CommitWindowResponse(**more.pop("settled", {"breaker": common_pb2.BREAKER_STATE_CLOSED}))
+    left = {"breaker": common_pb2.BREAKER_STATE_CLOSED, "session_budget_micros": 1_000_000}
+    settled = session_pb2.CommitWindowResponse(**more.pop("settled", left))
     decision = policy_pb2.Decision(action=action, **more)
     return refusal_of(decision, settled, VALID, known), known
 
@@ -113,8 +132,12 @@ def test_only_deliver_releases():
     ("action", "more", "reason", "retry"),
     [
         (policy_pb2.ACTION_HOLD, {"oversight_required": True}, "HELD_FOR_REVIEW", "oversight-required"),
-        (policy_pb2.ACTION_HALT, {"reason": "SAFETY_HALT", "oversight_required": True}, "SAFETY_HALT",
+        (policy_pb2.ACTION_HALT, {"reason": "SAFETY_HALT", "oversight_required": True, "releasable": True}, "SAFETY_HALT",
          "oversight-required"),
+        # An older policy service says that a person is needed where none can help.
+        (policy_pb2.ACTION_HALT, {"reason": "SAFETY_HALT", "oversight_required": True}, "SAFETY_HALT", "0"),
+        (policy_pb2.ACTION_HOLD, {"settled": {"breaker": common_pb2.BREAKER_STATE_OPEN}}, "HELD_FOR_REVIEW",
+         "new-session-required"),
         (policy_pb2.ACTION_HALT, {"reason": "RISK_NOT_ACCEPTED"}, "RISK_NOT_ACCEPTED", "0"),
         (policy_pb2.ACTION_HALT, {"settled": {"breaker": common_pb2.BREAKER_STATE_OPEN}, "oversight_required": True},
          "SAFETY_HALT", "new-session-required"),
@@ -129,6 +152,11 @@ def test_a_halt_says_what_helps(action, more, reason, retry):
     assert refused is not None
     assert (refused.kind, refused.reason) == (Kind.HALTED, reason)
     assert known.headers["CRP-Safety-Retry-After"] == retry
+    assert (
+        ("held_uri" in refused.metadata)
+        == (refused.metadata["oversight_required"] == "true")
+        == (retry == "oversight-required")
+    )
 
 
 def test_rejected_quality_is_no_safety_verdict():
@@ -170,7 +198,7 @@ def test_depletion_overrules_a_delivery_and_keeps_what_was_found():
     before = policy_pb2.Decision(
         action=policy_pb2.ACTION_DELIVER, warned=True, violations=[policy_pb2.Violation(directive="warn-on HIGH")]
     )
-    after = depleted(before)
+    after = halted_by(SettledHalt("BUDGET_DEPLETED", "SAFETY_BUDGET_DEPLETED"), before)
 
     assert (after.action, after.reason, after.warned) == (policy_pb2.ACTION_HALT, "BUDGET_DEPLETED", True)
     assert after.violations == before.violations

@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 from interlock.cli.agents import app
 from interlock.policy.wiring import open_service
+from interlock.runtime.rpc.interceptor import CallInterceptor
 from interlock.runtime.settings.model import Settings
 from tests.support.policy.agents import SPECIFICATION, digest, write
 
@@ -25,7 +26,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 async def address(file: Path) -> AsyncIterator[str]:
     service = await open_service(Settings(agents_file=file))
-    server = grpc.aio.server()
+    server = grpc.aio.server(interceptors=(CallInterceptor(60),))
     service.register(service.servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -46,7 +47,7 @@ async def test_agents_are_listed_added_and_removed_in_the_service(address, file)
     added = await run(
         address, "add", "specialist_tax", "--api-key", f"sha256:{digest('tax')}", "--max-delegations", "0"
     )
-    listed = json.loads((await run(address, "list", "-o", "json")).stdout)
+    listed = json.loads((await run(address, "list", "-o", "json")).stdout.splitlines()[-1])
     removed = await run(address, "remove", "specialist_tax")
     again = await run(address, "remove", "specialist_tax")
 

@@ -17,6 +17,7 @@ from interlock.audit.wiring import open_service as open_audit
 from interlock.cli.audit import commands
 from interlock.cli.oversight import commands as oversight
 from interlock.policy.wiring import open_service as open_policy
+from interlock.runtime.rpc.interceptor import CallInterceptor
 from interlock.runtime.settings.model import Settings
 from tests.support.audit.audit import MASTER, session_id, window
 
@@ -36,7 +37,7 @@ async def environment(tmp_path: Path) -> AsyncIterator[Mapping[str, str]]:
     await services[1].servicer.Append(window(1, content="Said."), None)
     servers, addresses = [], {}
     for service in services:
-        servers.append(grpc.aio.server())
+        servers.append(grpc.aio.server(interceptors=(CallInterceptor(60),)))
         service.register(service.servicer, servers[-1])
         port = servers[-1].add_insecure_port("127.0.0.1:0")
         addresses[f"INTERLOCK_{service.name.upper()}_ADDRESS"] = f"127.0.0.1:{port}"

@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 from interlock.cli.oversight.commands import app
 from interlock.policy.reviewers import key_text
 from interlock.policy.wiring import open_service
+from interlock.runtime.rpc.interceptor import CallInterceptor
 from interlock.runtime.settings.model import Settings
 from tests.support.policy import agents
 
@@ -22,7 +23,7 @@ PUBLIC = key_text(agents.private_key(3).public_key().public_bytes_raw())
 async def address(tmp_path):
     file = agents.write(tmp_path / "reviewers.yaml", agents.reviewers())
     service = await open_service(Settings(reviewers_file=file, reviewers_by_rpc=True))
-    server = grpc.aio.server()
+    server = grpc.aio.server(interceptors=(CallInterceptor(60),))
     service.register(service.servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -40,7 +41,7 @@ async def run(address: str, *arguments: str) -> Result:
 async def test_reviewers_are_registered_listed_and_removed(address):
     """Beside those of the file, which stay as they are."""
     added = await run(address, "register", "second@company.com", "--public-key", PUBLIC, "--action", "release")
-    listed = json.loads((await run(address, "list", "-o", "json")).stdout)["reviewers"]
+    listed = json.loads((await run(address, "list", "-o", "json")).stdout.splitlines()[-1])["reviewers"]
     removed = await run(address, "remove", "second@company.com")
     again = await run(address, "remove", "second@company.com")
     filed = await run(address, "remove", agents.REVIEWER)

@@ -12,6 +12,7 @@ import pytest
 
 from interlock.api.session.v1 import session_pb2
 from interlock.runtime.settings.model import Settings
+from tests.support.servers.ports import free_port
 from tests.support.session.session_client import (
     HIGH,
     MASTER,
@@ -40,11 +41,29 @@ async def client(served):
         yield made
 
 
-async def shown(address: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+async def shown(address: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run the real command, as a user does."""
     command = [sys.executable, "-m", "interlock.cli.main", "session", "show", *arguments]
-    env = {**os.environ, "INTERLOCK_SESSION_ADDRESS": address}
+    env = {**os.environ, "INTERLOCK_SESSION_ADDRESS": address, **more}
     return await asyncio.to_thread(subprocess.run, command, env=env, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.finding("F-30")
+async def test_the_command_line_honours_the_port_of_its_environment(client, served, tmp_path):
+    """Only the port is named: the command finds the service there, and says where nothing answers."""
+    session = await client.session(token=(await client.line(HIGH)).token)
+    port = served.rsplit(":", 1)[1]
+    found = await shown(
+        "", session.session_id, INTERLOCK_SESSION_PORT=port, INTERLOCK_STATE_DIR=str(tmp_path / "other")
+    )
+    closed = free_port()
+    missed = await shown(
+        "", session.session_id, INTERLOCK_SESSION_PORT=str(closed), INTERLOCK_STATE_DIR=str(tmp_path / "other")
+    )
+
+    assert found.returncode == 0, found.stderr
+    assert session.session_id in found.stdout
+    assert (missed.returncode, f"127.0.0.1:{closed}" in missed.stdout + missed.stderr) == (2, True)
 
 
 @pytest.mark.req("DAG-11", "BRK-2")

@@ -15,12 +15,9 @@ from tests.support.sidecar.windows import Answering
 
 @pytest.mark.req("ATT-2")
 def test_the_latest_sessions_and_their_callers_are_listed(tmp_path):
-    """Both are in the table and in the JSON; --scope leaves out other callers' sessions; an empty log says so.
-
-    There is no analysis, so the calls fail; their sessions have begun all the same.
-    """
+    """Both are in the table and in the JSON; --scope leaves out other callers' sessions; an empty log says so."""
     with RunningProvider(Answering()) as provider, Processes(tmp_path, {"caller_budget": 1.0}) as processes:
-        services = [processes.process(name).start() for name in ("session", "policy", "audit")]
+        services = [processes.process(name).start() for name in ("session", "policy", "audit", "dpe")]
         places = {f"{one.name}_address": f"127.0.0.1:{one.wait().ports[str(one.name)]}" for one in services}
         sidecar = processes.process("sidecar", upstream_base_url=provider.base_url, rpc_timeout_s=2, **places).start()
         url = f"http://127.0.0.1:{sidecar.wait().ports['sidecar_http']}/v1/chat/completions"

@@ -13,8 +13,9 @@ import pytest_asyncio
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from interlock.domain.errors import Refused
+from interlock.dpe.inference.places import WITHOUT_PLACE
 from interlock.dpe.report.message import STAGES
-from interlock.dpe.servicer import WAITING, DpeServicer
+from interlock.dpe.servicer import DpeServicer
 from interlock.dpe.wiring import FULL_NAME, open_service
 from interlock.runtime.rpc.channel import LocalContext
 from interlock.runtime.rpc.server import RpcServer
@@ -305,7 +306,7 @@ async def test_an_unsplittable_answer_is_checked_in_parts(stub):
 
 async def test_running_out_of_time_is_a_refusal():
     """No partial verdict: what is not finished is not answered."""
-    servicer = DpeServicer(pipeline(), timeout_s=0.001, parallel=1)
+    servicer = DpeServicer(pipeline(), timeout_s=0.001, workers=1)
     answer = await servicer.Analyze(asked("The Eiffel Tower is 330 metres tall."), LocalContext(None))
 
     assert answer.refusal.reason == "ANALYSIS_DEADLINE_EXCEEDED"
@@ -314,22 +315,22 @@ async def test_running_out_of_time_is_a_refusal():
 
 async def test_the_callers_deadline_counts():
     """An analysis ends before its caller stops waiting."""
-    servicer = DpeServicer(pipeline(), timeout_s=60, parallel=1)
+    servicer = DpeServicer(pipeline(), timeout_s=60, workers=1)
     answer = await servicer.Analyze(asked("The Eiffel Tower is 330 metres tall."), LocalContext(0.002))
 
     assert answer.refusal.reason == "ANALYSIS_DEADLINE_EXCEEDED"
 
 
 async def test_too_many_at_once_are_sent_away():
-    """The queue is bounded; who is sent away hears when to come back."""
-    servicer = DpeServicer(pipeline(), timeout_s=60, parallel=1)
-    calls = [servicer.Analyze(asked(""), LocalContext(60.0)) for _ in range(1 + WAITING + 5)]
+    """What comes without a place is bounded; who is sent away hears when to come back."""
+    servicer = DpeServicer(pipeline(), timeout_s=60, workers=1)
+    calls = [servicer.Analyze(asked(""), LocalContext(60.0)) for _ in range(1 + WITHOUT_PLACE + 5)]
     answers = await asyncio.gather(*calls)
     busy = [a.refusal for a in answers if a.HasField("refusal")]
 
     assert len(busy) == 5
     assert {(r.reason, r.kind, r.retry_after_ms > 0) for r in busy} == {
-        ("DPE_BUSY", common_pb2.REFUSAL_KIND_EXHAUSTED, True)
+        ("OVERLOADED", common_pb2.REFUSAL_KIND_EXHAUSTED, True)
     }
     assert (await servicer.Analyze(asked(""), LocalContext(60.0))).HasField("report")
 
@@ -372,3 +373,52 @@ async def test_a_model_that_fails_is_named_and_fails_closed(tmp_path):
 
     assert (answer.refusal.reason, answer.refusal.kind) == ("MODEL_OUTPUT_INVALID", common_pb2.REFUSAL_KIND_UNAVAILABLE)
     assert list(missing) == ["nli"]
+
+
+@pytest.mark.finding("F-20")
+async def test_a_place_is_taken_used_and_given_back_over_the_wire(stub):
+    """The answer of a call with a place is judged; places end, and then there is room again."""
+    places: list[str] = []
+    while not (given := await stub.ReservePlace(dpe_pb2.ReservePlaceRequest(lease_ms=60_000))).HasField("refusal"):
+        places.append(given.place_id)
+    judged = await report(stub, TOWER[0], place_id=places[0])
+    for place in places:
+        await stub.ReleasePlace(dpe_pb2.ReleasePlaceRequest(place_id=place))
+    again = await stub.ReservePlace(dpe_pb2.ReservePlaceRequest(lease_ms=60_000))
+    await stub.ReleasePlace(dpe_pb2.ReleasePlaceRequest(place_id=again.place_id))
+
+    assert (given.refusal.reason, given.refusal.kind) == ("OVERLOADED", common_pb2.REFUSAL_KIND_EXHAUSTED)
+    assert given.refusal.retry_after_ms > 0
+    assert judged.claims_total == 1
+    assert again.place_id and again.place_id not in places
+
+
+@pytest.mark.finding("F-20")
+@pytest.mark.parametrize("lease_ms", [0, -1, 900_001])
+async def test_a_lease_has_an_end(stub, lease_ms):
+    """None that never ends may be asked for."""
+    refused = await stub.ReservePlace(dpe_pb2.ReservePlaceRequest(lease_ms=lease_ms))
+
+    assert refused.refusal.reason == "INVALID_PARAMETER"
+
+
+@pytest.mark.finding("F-20")
+@pytest.mark.req("DPE-11")
+async def test_a_short_answer_ends_before_a_long_one_that_came_first():
+    """They take turns, so that the short one waits for slices of the long one and not for all of it."""
+    servicer = DpeServicer(pipeline(), timeout_s=120, workers=1)
+    ended: list[str] = []
+
+    async def judged(name: str, *texts: str, facts=TOWER) -> None:
+        answer = await servicer.Analyze(asked(*texts, facts=facts), LocalContext(120.0))
+        assert answer.HasField("report"), answer.refusal
+        ended.append(name)
+
+    lines = [
+        f"Unit {n} of the plant was replaced in {1900 + n} by the company of engineer Number{n}." for n in range(60)
+    ]
+    long = asyncio.create_task(judged("long", " ".join(lines), facts=lines[:20]))
+    await asyncio.sleep(0.05)
+    await asyncio.gather(long, *(judged(f"short {n}", f"The tower of {n} is {n} metres tall.") for n in range(2)))
+
+    assert ended[-1] == "long"

@@ -316,11 +316,12 @@ async def test_the_same_session_has_the_same_report(stub):
     assert await report(stub, now, prior=(before,), query="What is the AI Act?") == one
 
 
+@pytest.mark.finding("F-17")
 @pytest.mark.req("DPE-12")
 @pytest.mark.parametrize(
     ("domain", "name", "ai_class", "tier"),
     [
-        ("", "", "LIMITED", "TIER-2"), ("general", "general", "LIMITED", "TIER-2"),
+        ("", "", "UNKNOWN", "TIER-2"), ("general", "general", "LIMITED", "TIER-2"),
         ("Employment", "employment", "HIGH", "TIER-3"), ("biometric_identification", "biometric-identification", "UNACCEPTABLE", "TIER-4"),
         ("entertainment", "creative", "MINIMAL", "TIER-1"),
     ],

@@ -12,7 +12,8 @@ import pytest_asyncio
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
-from interlock.dpe.servicer import WAITING, DpeServicer
+from interlock.dpe.inference.places import WITHOUT_PLACE
+from interlock.dpe.servicer import DpeServicer
 from interlock.dpe.wiring import open_service
 from interlock.runtime.rpc.channel import LocalContext
 from interlock.runtime.rpc.server import RpcServer
@@ -135,7 +136,7 @@ def summarised(case: Summarised) -> dpe_pb2.CheckSummaryRequest:
 @pytest.mark.parametrize(("timeout_s", "left"), [(0.001, None), (60.0, 0.002)])
 async def test_a_check_that_takes_too_long_is_refused(timeout_s, left):
     """By the deployment's limit or by the caller's deadline: nothing is scored by half."""
-    servicer = DpeServicer(pipeline(), timeout_s=timeout_s, parallel=1)
+    servicer = DpeServicer(pipeline(), timeout_s=timeout_s, workers=1)
     found = await servicer.CheckSummary(summarised(summaries.HELD_BACK[0]), LocalContext(left))
 
     assert (found.refusal.reason, found.refusal.kind) == ("ANALYSIS_DEADLINE_EXCEEDED", common_pb2.REFUSAL_KIND_TIMEOUT)
@@ -144,12 +145,14 @@ async def test_a_check_that_takes_too_long_is_refused(timeout_s, left):
 @pytest.mark.req("DAG-7")
 async def test_checks_wait_in_the_same_queue_as_analyses():
     """It is bounded; who is sent away hears when to come back, and nothing is left running."""
-    servicer = DpeServicer(pipeline(), timeout_s=60, parallel=1)
+    servicer = DpeServicer(pipeline(), timeout_s=60, workers=1)
     request = summarised(Summarised("", "The Eiffel Tower is tall.", "", {}))
-    found = await asyncio.gather(*(servicer.CheckSummary(request, LocalContext(60.0)) for _ in range(1 + WAITING + 3)))
+    found = await asyncio.gather(
+        *(servicer.CheckSummary(request, LocalContext(60.0)) for _ in range(1 + WITHOUT_PLACE + 3))
+    )
     busy = [one.refusal for one in found if one.HasField("refusal")]
 
-    assert [(one.reason, one.retry_after_ms > 0) for one in busy] == [("DPE_BUSY", True)] * 3
+    assert [(one.reason, one.retry_after_ms > 0) for one in busy] == [("OVERLOADED", True)] * 3
 
 
 @pytest.mark.req("DAG-7", "DPE-17")

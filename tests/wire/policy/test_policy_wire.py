@@ -227,7 +227,7 @@ async def test_nothing_is_held_for_nobody(tmp_path, actions):
         decision = (await stub.Decide(asked)).decision
 
     assert (decision.action, decision.reason) == (policy_pb2.ACTION_HALT, "HUMAN_REVIEW_UNAVAILABLE")
-    assert (decision.halt_reason, decision.oversight_required) == ("HUMAN_REVIEW_UNAVAILABLE", True)
+    assert (decision.halt_reason, decision.oversight_required) == ("HUMAN_REVIEW_UNAVAILABLE", False)
 
 
 @pytest.mark.req("ATT-9", "OVR-3")

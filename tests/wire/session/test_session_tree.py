@@ -263,14 +263,17 @@ async def test_a_breaker_that_moves_between_grant_and_child_counts_as_it_is_then
     assert (spent.kind, spent.reason) == (Kind.HALTED, "BUDGET_DEPLETED")
 
 
+@pytest.mark.finding("F-11")
 @pytest.mark.req("AGT-2", "BUD-7")
-async def test_a_parent_that_ended_delegates_nothing_and_its_children_go_on(client):
-    """The running child settles and lowers the ended parent, whose status stays; its grants are worth nothing."""
+async def test_a_parent_that_ended_delegates_nothing_and_its_children_end_with_it(client):
+    """What is in flight settles, lowers the ended parent and is told not to be released; nothing is opened after it."""
     root = await client.start()
     granted, late = await grant(client, root.token), await grant(client, root.token)
     started = await child(client, granted)
+    opened = await client.open(started.token, scope=CHILD)
     await client.call("TerminateSession", pb.TerminateSessionRequest(token=root.token, scope=SCOPE))
-    done = await window(client, started.token, 150_000)
+    done = await client.settle(opened, charge_micros=150_000, ancestor_session_ids=opened.ancestor_session_ids)
+    next_one = await client.refused("OpenWindow", pb.OpenWindowRequest(token=done.token, scope=CHILD))
     parent = await session(client, root)
     minted = await client.refused("Delegate", pb.DelegateRequest(token=root.token, scope=SCOPE))
 
@@ -278,6 +281,8 @@ async def test_a_parent_that_ended_delegates_nothing_and_its_children_go_on(clie
     assert done.session_budget_micros == 850_000
     assert (parent.safety_budget_micros, parent.status) == (850_000, pb.SESSION_STATUS_TERMINATED)
     assert [(each.safety_budget_micros, each.terminated) for each in done.ancestors] == [(850_000, True)]
+    assert (done.ancestor_halt.reason, done.ancestor_halt.session_id) == ("ANCESTOR_ENDED", root.session.session_id)
+    assert (next_one.reason, next_one.metadata["ancestor_session_id"]) == ("ANCESTOR_ENDED", root.session.session_id)
 
 
 @pytest.mark.req("POL-6", "POL-8")

@@ -112,6 +112,7 @@ async def test_a_provider_that_gives_no_summary_ends_no_call(sidecar, provider):
     assert (then.status_code, (await edge_of(sidecar, then)).transfer_type) == (200, 4)
 
 
+@pytest.mark.finding("F-17")
 @pytest.mark.req("DAG-5")
 async def test_a_whole_answer_that_was_demanded_and_has_no_room_is_refused(sidecar, provider):
     """By name, before the provider is asked; the same token goes on."""
@@ -120,7 +121,7 @@ async def test_a_whole_answer_that_was_demanded_and_has_no_room_is_refused(sidec
     provider.received.clear()
     refused = await second(sidecar, first, {"transfer": "full", "token_budget": 100})
 
-    assert (refused.status_code, reason_of(refused)) == (429, "TRANSFER_TOO_LARGE")
+    assert (refused.status_code, reason_of(refused)) == (413, "TRANSFER_TOO_LARGE")
     assert provider.received == []
     assert (await second(sidecar, first, {"transfer": "result", "token_budget": 100})).status_code == 200
 

@@ -104,7 +104,7 @@ async def test_the_gateway_describes_itself(sidecar):
     """SPEC-016 §2.5: version, an honest conformance level, limits, and the table of what is scanned."""
     described = (await sidecar.client.get("/.well-known/crp-gateway.json")).json()
 
-    assert (described["crp_version"], described["conformance_level"]) == ("3.0.0", "basic")
+    assert (described["crp_version"], described["conformance_level"]) == ("3.0.0", "standard")
     assert described["endpoints"]["inference"] == sidecar.http + "/v1"
     assert (described["max_loop_depth"], described["max_fan_out"], described["max_dag_nodes"]) == (5, 10, 800)
     assert "/v1/*" in {row["path"] for row in described["scanning"]}
@@ -115,9 +115,13 @@ async def test_the_gateway_describes_itself(sidecar):
 @pytest.mark.parametrize(
     ("method", "path", "status", "reason"),
     [
-        ("POST", "/v1/responses", 501, "ENDPOINT_NOT_SUPPORTED"),
-        ("POST", "/v1/completions", 501, "ENDPOINT_NOT_SUPPORTED"),
-        ("POST", "/v1/embeddings", 501, "ENDPOINT_NOT_SUPPORTED"),
+        ("PUT", "/v1/responses", 405, "METHOD_NOT_ALLOWED"),
+        ("POST", "/v1/audio/speech", 501, "ENDPOINT_NOT_SUPPORTED"),
+        ("POST", "/v1/messages/batches", 501, "ENDPOINT_NOT_SUPPORTED"),
+        ("POST", "/v1/messages/count_tokens", 501, "ENDPOINT_NOT_SUPPORTED"),
+        ("GET", "/v1/completions", 405, "METHOD_NOT_ALLOWED"),
+        ("GET", "/v1/embeddings", 405, "METHOD_NOT_ALLOWED"),
+        ("POST", "/v1/models/test-model", 501, "ENDPOINT_NOT_SUPPORTED"),
         ("GET", "/v1/files/abc", 501, "ENDPOINT_NOT_SUPPORTED"),
         ("POST", "/v1/chat/completions/", 501, "ENDPOINT_NOT_SUPPORTED"),
         ("POST", "/v1//chat/completions", 501, "ENDPOINT_NOT_SUPPORTED"),
@@ -138,7 +142,22 @@ async def test_every_other_path_gets_a_clear_answer(shared_sidecar, provider, me
 
     assert (response.status_code, reason_of(response)) == (status, reason)
     assert response.json()["error"]["message"]
+    assert (response.json().get("type") == "error") == path.startswith("/v1/messages")
     assert provider.received == []
+
+
+@pytest.mark.req("API-7")
+@pytest.mark.parametrize(("header", "value"), [("anthropic-version", "2023-06-01"), ("x-api-key", "k")])
+async def test_another_path_is_refused_in_the_shape_of_the_api_that_asks(sidecar, header, value):
+    """A client of Anthropic's gets Anthropic's error for a path of no API; one of OpenAI's gets OpenAI's."""
+    theirs = await sidecar.client.get("/v1/files", headers={header: value})
+    openai = await sidecar.client.get("/v1/files")
+
+    assert (theirs.status_code, theirs.json()["type"], theirs.json()["error"]["type"]) == (501, "error", "api_error")
+    assert (openai.status_code, "type" in openai.json(), openai.json()["error"]["code"]) == (
+        501, False, "endpoint_not_supported",
+    )  # fmt: skip
+    assert "POST /v1/messages" in theirs.json()["error"]["message"]
 
 
 async def test_models_are_listed_anew(sidecar, provider):
@@ -148,11 +167,26 @@ async def test_models_are_listed_anew(sidecar, provider):
 
     assert response.json() == {
         "object": "list",
-        "data": [{"id": "test-model", "object": "model", "created": 1, "owned_by": "tests"}],
+        "data": [{"id": "test-model", "object": "model", "created": 1, "owned_by": "provider"}],
     }
     assert "set-cookie" not in response.headers
     assert again.status_code == 200
     assert provider.received[1].header("cookie") is None
+
+
+@pytest.mark.req("API-3")
+async def test_a_model_is_retrieved_by_its_name(sidecar, provider):
+    """One of the list, a name with a slash too; a name that is not in it is 404, and Anthropic's clients get their shape."""
+    provider.lists({"data": [{"id": "org/test", "created": 1, "secret": "x"}]})
+    found = await sidecar.client.get("/v1/models/org/test")
+    missing = await sidecar.client.get("/v1/models/org/../test")
+    theirs = await sidecar.client.get("/v1/models/org/test", headers={"x-api-key": "k"})
+    listed = await sidecar.client.get("/v1/models", headers={"anthropic-version": "2023-06-01"})
+
+    assert found.json() == {"id": "org/test", "object": "model", "created": 1, "owned_by": "provider"}
+    assert (missing.status_code, reason_of(missing)) == (404, "MODEL_NOT_FOUND")
+    assert (theirs.json()["type"], theirs.json()["display_name"]) == ("model", "org/test")
+    assert (listed.json()["first_id"], listed.json()["has_more"]) == ("org/test", False)
 
 
 @pytest.mark.req("SVC-9")

@@ -331,7 +331,7 @@ async def test_a_report_address_joins_the_policy(sidecar):
 async def test_what_the_caller_prefers_about_the_model_is_done(sidecar, provider):
     """Seed and grounding mode reach the provider as parameter and instruction, and the strategy is the first usable one."""
     sent = {"crp-llm-reproducibility-seed": "42", "crp-llm-grounding-mode": "context-strict"}
-    response = await sidecar.chat(headers={**sent, "crp-accept-strategy": "pull, reflexive"})
+    response = await sidecar.chat(headers={**sent, "crp-accept-strategy": "streaming, reflexive"})
     events = await sidecar.events(response.headers["crp-context-session-id"])
     started = next(json.loads(e.data_json) for e in events if e.event_type == "DISPATCH_STARTED")
 

@@ -343,8 +343,8 @@ async def test_without_a_reviewer_nothing_is_held(tmp_path, provider, upstream):
         told = await trail(sidecar, body["session_id"])
 
     assert (error.status_code, body["reason"]) == (451, "HUMAN_REVIEW_UNAVAILABLE")
-    assert (body["crp_halt_reason"], body["oversight_required"]) == ("HUMAN_REVIEW_UNAVAILABLE", True)
-    assert error.response.headers["crp-safety-retry-after"] == "oversight-required"
+    assert (body["crp_halt_reason"], body["oversight_required"]) == ("HUMAN_REVIEW_UNAVAILABLE", False)
+    assert error.response.headers["crp-safety-retry-after"] == "0"
     assert "held_uri" not in body["metadata"]
     assert not held.items
     assert told["SAFETY_HALT"]["halt_reason"] == "HUMAN_REVIEW_UNAVAILABLE"

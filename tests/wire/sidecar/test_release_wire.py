@@ -19,7 +19,16 @@ from interlock.domain import approval
 from interlock.domain.session.token import claimed, mint
 from interlock.runtime.keys.derivation import SIGN, load_keyring
 from tests.support.policy import agents
-from tests.support.sidecar.oversight import HOLDS, decision, held_path, reviewed_world, token_for, window_of
+from tests.support.sidecar.oversight import (
+    HOLDS,
+    decided,
+    decision,
+    retried,
+    reviewed_world,
+    status_of,
+    token_for,
+    window_of,
+)
 from tests.support.sidecar.sidecar import reason_of, token_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -45,24 +54,6 @@ def provider(world):
 def reviewed(world, provider):
     """The sidecar, whose provider says something of HIGH risk."""
     return world.sidecar
-
-
-async def status_of(sidecar, held, **headers: str) -> dict:
-    answer = await sidecar.client.get(held_path(held), headers={"crp-session-token": token_of(held), **headers})
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-async def decided(sidecar, held, **how) -> str:
-    """Approve what is held, unless *how* says otherwise, and return the token."""
-    token = token_for(await status_of(sidecar, held), **how)
-    answer = await sidecar.mesh.audit.DecideHeld(decision(token))
-    assert not answer.HasField("refusal"), answer.refusal
-    return token
-
-
-async def retried(sidecar, held, token: str, **more):
-    return await sidecar.chat(token=token_of(held), headers={"crp-oversight-token": token}, **more)
 
 
 async def types_of(sidecar, held) -> list[str]:
@@ -144,7 +135,7 @@ async def test_a_client_in_a_thread_is_told_of_a_rejection(reviewed):
         await approve(reviewed, session, halt, action=approval.REJECT)
         with pytest.raises(Forbidden, match="HELD_REJECTED"):
             await asyncio.to_thread(session.reviewed, halt)
-        with pytest.raises(ValueError, match="nothing is held"):
+        with pytest.raises(ValueError, match="nothing is kept"):
             session.reviewed(SafetyHalt(451, {}, {"reason": "SAFETY_HALT"}))
 
 

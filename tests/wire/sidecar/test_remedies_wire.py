@@ -525,8 +525,9 @@ async def test_contents_that_cannot_be_read_refuse_the_call(tmp_path, running, s
 
 
 @pytest.mark.req("DPE-6")
-async def test_contents_are_read_while_the_provider_works(tmp_path, running, script, judge):
-    """The provider is asked before the contents have come: reading them takes no time of its own."""
+@pytest.mark.finding("F-17")
+async def test_nobody_is_asked_before_the_chain_was_read(tmp_path, running, script, judge):
+    """What earlier windows said comes with a verified chain: until it has come, the provider is not asked, nor paid."""
     waiting = asyncio.Event()
 
     async def slow(_request):
@@ -537,11 +538,12 @@ async def test_contents_are_read_while_the_provider_works(tmp_path, running, scr
         first = await sidecar.chat()
         script.asked.clear()
         call = asyncio.create_task(sidecar.chat(token=token_of(first)))
-        asked = await asyncio.to_thread(script.asked.wait, 10)
+        asked_too_early = await asyncio.to_thread(script.asked.wait, 0.5)
         waiting.set()
         response = await call
 
-    assert asked
+    assert not asked_too_early
+    assert script.asked.is_set()
     assert response.status_code == 200
 
 

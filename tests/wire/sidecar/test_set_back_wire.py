@@ -48,6 +48,7 @@ async def test_what_sub_agents_spent_stays_spent_when_their_parent_is_set_back(s
 
     assert risen == 1_000_000
     assert (onwards.status_code, reason_of(onwards)) == (451, "BUDGET_DEPLETED"), onwards.text
+    assert float(onwards.headers["crp-agent-safety-budget"]) <= 0.10
     assert "this answers" not in onwards.text.lower()
     assert await budget(sidecar, root) <= 100_000
 

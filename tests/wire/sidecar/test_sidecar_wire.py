@@ -50,7 +50,8 @@ async def test_a_dispatch_is_governed_as_over_http(sidecar, provider):
     trailing = dict(await call.trailing_metadata())
     ours = {name for name in over_http.headers if name.startswith("crp-")}
 
-    assert {**json.loads(answer.chat_response), "id": ""} == {**over_http.json(), "id": ""}
+    own = {"id": "", "created": 0, "model": ""}
+    assert {**json.loads(answer.chat_response), **own} == {**over_http.json(), **own}
     assert json.loads(answer.chat_response)["id"] == "chatcmpl-" + answer.outcome.window_id.removeprefix("crp_win_")
     assert answer.outcome.decision.action == policy_pb2.ACTION_DELIVER
     assert {name.lower() for name in answer.outcome.headers} == ours == {n for n in trailing if n.startswith("crp-")}

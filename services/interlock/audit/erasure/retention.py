@@ -42,9 +42,8 @@ class Retention:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start the task, if the settings limit how long anything is kept."""
-        if self._contents_days is not None or self._events_days is not None:
-            self._task = asyncio.create_task(self._run(), name="audit-retention")
+        """Start the task: what is kept for a time goes when it is over, and the rest as the settings say."""
+        self._task = asyncio.create_task(self._run(), name="audit-retention")
 
     async def close(self) -> None:
         """Stop; a session whose removal is under way is finished."""
@@ -67,6 +66,8 @@ class Retention:
         """Remove everything that is due now; return how many sessions were erased and how many truncated."""
         if not await asyncio.to_thread(self._log.leads, TASK):
             return 0, 0
+        now = iso8601(self._clock())
+        await self._appender.submit(lambda writing: writing.drop_expired_kept(now))
         truncated = await self._each(self._events_days, truncate, erasable=False)
         TRUNCATED_TOTAL.inc(truncated)
         erased = await self._each(self._contents_days, partial(erase, reason=RETENTION), erasable=True)

@@ -114,7 +114,8 @@ class LogProofs:
     def _checkpoint(self) -> tuple[int, str]:
         found = self._log.checkpoint()
         if found is None:
-            raise not_found("NO_CHECKPOINT", "nothing is signed yet; the next entries bring a checkpoint")
+            message = "nothing is signed yet; the next entries bring a checkpoint"
+            raise not_found("NO_CHECKPOINT", message, log_size=str(self._log.log_size()))
         return found
 
     def _prove_inclusion(self, request: audit_pb2.ProveInclusionRequest) -> audit_pb2.ProveInclusionResponse:

@@ -91,7 +91,7 @@ def faults_of(session: SessionRecords, key_of: SESSION_KEY = keyless, *, signed:
     seals = session.seals
     windows = () if session.windows is None else session.windows
     key = key_of(session.session_id)
-    for fault in verify_chain(windows, session.events, key).faults:
+    for fault in verify_chain(windows, session.events, key, session.session_id).faults:
         excused = fault.reason == "MISSING_WINDOW" and 0 < seals.get(fault.window_id, 0) < truncated
         if (session.windows is not None or fault.what == "event") and not excused:
             yield _finding(session, fault)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from types import TracebackType
 
 import structlog
 from prometheus_client import Counter
 
 from interlock.audit.sealing.appender import Appender
-from interlock.audit.sealing.prefixes import Prefixes, VerifiedChain
+from interlock.audit.sealing.prefixes import Again, Prefixes, VerifiedChain
 from interlock.audit.sealing.readers import Readers
 from interlock.audit.sealing.seal import Sealer
 from interlock.audit.sealing.verify import ChainBroken, require_valid_chain
@@ -20,6 +20,24 @@ from interlock.domain.chain.chain import Verification
 log = structlog.get_logger()
 
 CHAIN_BROKEN_TOTAL = Counter("interlock_audit_chain_broken", "Times that a session's chain did not verify.")
+
+
+class _Reporting:
+    """Reports a ``ChainBroken`` of its block. A class instead of a generator for speed: every call enters two."""
+
+    __slots__ = ("_report",)
+
+    def __init__(self, report: Callable[[ChainBroken], Awaitable[None]]) -> None:
+        self._report = report
+
+    async def __aenter__(self) -> None:
+        """Do nothing: only what is raised counts."""
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, ChainBroken):
+            await self._report(error)
 
 
 class VerifiedChains:
@@ -38,27 +56,22 @@ class VerifiedChains:
         return chain
 
     def verified(
-        self, session_id: str, *, excluding: str = "", window_ids: Sequence[str] = (), scrub: bool = False
+        self, session_id: str, *, excluding: str = "", window_ids: Sequence[str] = (), again: Again = "short"
     ) -> VerifiedChain:
         """Return what a session's chain says, verified as far as it is new to this process. Raises ``ChainBroken``.
 
         It blocks: call it in a reader thread. The other names are those of ``Prefixes.verified``.
         """
-        return self.prefixes.verified(self._log, session_id, excluding=excluding, window_ids=window_ids, scrub=scrub)
+        return self.prefixes.verified(self._log, session_id, excluding=excluding, window_ids=window_ids, again=again)
 
     async def read(self, session_id: str) -> Chain:
         """Return a session's chain, read in a reader thread. A broken one is reported and raised as ``ChainBroken``."""
         async with self.reporting(session_id):
             return await self._readers.run(partial(self.load, session_id))
 
-    @contextlib.asynccontextmanager
-    async def reporting(self, session_id: str) -> AsyncIterator[None]:
-        """Report a ``ChainBroken`` of the block, then let it pass on."""
-        try:
-            yield
-        except ChainBroken as broken:
-            await self._report(session_id, broken)
-            raise
+    def reporting(self, session_id: str) -> _Reporting:
+        """Return a block that reports a ``ChainBroken`` in it, then lets it pass on."""
+        return _Reporting(partial(self._report, session_id))
 
     async def report_faults(self, session_id: str, found: Verification) -> None:
         """Report the faults of a check, if there are any."""

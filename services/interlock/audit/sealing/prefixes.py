@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from prometheus_client import Counter, Gauge
 
@@ -23,6 +23,8 @@ from interlock.domain.chain.chain import (
     CONTENT_DROPPED,
     RESPONSE_RELEASED,
     WINDOW_FAILED,
+    EventRecord,
+    WindowRecord,
 )
 from interlock.domain.chain.chain_state import ChainState
 from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
@@ -36,6 +38,10 @@ IDLE_S = 600.0
 """After this long without use a chain is verified whole again, seconds."""
 WITHIN = 32
 """Every stored record of a session is read again within so many of its windows."""
+
+Again = Literal["due", "once", "short"]
+"""What of a verified chain is read again: the parts that are due, those unless they were since the last window, or a short chain
+alone."""
 
 VERIFICATIONS = Counter(
     "interlock_audit_chain_verifications", "Verifications of a session's chain, by how much was verified.", ["extent"]
@@ -77,6 +83,8 @@ class _Known:
     basis: object
     used: float
     weight: int = 0
+    read_again: bool = False
+    """Whether parts that were due have been read again since the last window."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -106,22 +114,41 @@ class Prefixes:
         *,
         excluding: str = "",
         window_ids: Sequence[str] = (),
-        scrub: bool = False,
+        again: Again = "short",
     ) -> VerifiedChain:
         """Return what a session's chain says, or raise ``ChainBroken``. It blocks.
 
-        The window *excluding* is left out of the state. With *scrub* the next part of what was verified is read again;
-        a short chain always.
+        The window *excluding* is left out of the state. *again* is what is read again of that which was verified before.
         """
         known = self._find(session_id)
         if known is not None:
             with known.lock:
-                found = self._continued(known, records, session_id, excluding, window_ids, scrub=scrub)
+                found = self._continued(known, records, session_id, excluding, window_ids, again=again)
             if found is not None:
                 self._weigh(session_id, known)
                 return found
             self.forget(session_id)
         return self._whole(records, session_id, excluding, window_ids)
+
+    def extend(
+        self, session_id: str, before: tuple[int, str], windows: Sequence[WindowRecord], events: Sequence[EventRecord]
+    ) -> None:
+        """Take over what this process sealed itself, durably, where it follows what was verified: it need not be verified anew.
+
+        *before* are sequence and HMAC of the event before *events*. What is stored is read when its turn comes, and compared.
+        """
+        with self._lock:
+            known = self._known.get(session_id)
+        # The event loop calls this, and a reader may hold the lock while it reads: then that reading counts.
+        if known is None or not known.lock.acquire(blocking=False):
+            return
+        try:
+            if not events or (known.prefix.sequence, known.prefix.hmac) != before:
+                return
+            known.prefix.add(windows, events)
+        finally:
+            known.lock.release()
+        self._weigh(session_id, known)
 
     def recheck(self, records: Records, session_id: str) -> VerifiedChain:
         """Return what the chain says inside a transaction, whose records may yet be undone: nothing of them is kept."""
@@ -170,13 +197,15 @@ class Prefixes:
 
     def _continued(
         self, known: _Known, records: Records, session_id: str, excluding: str, window_ids: Sequence[str], *,
-        scrub: bool,
+        again: Again,
     ) -> VerifiedChain | None:  # fmt: skip
         prefix = known.prefix
-        places = prefix.due(self._within, only_short=not scrub)
+        done = again == "once" and known.read_again
+        places = None if done else prefix.due(self._within, only_short=again == "short")
         since = self._since(known, records, session_id, places=places)
         if since is None:
             return None
+        known.read_again = again == "due"
         prefix.add(since.sealed, since.events[1:])
         VERIFICATIONS.labels("continued").inc()
         wanted = frozenset(window_ids)

@@ -35,7 +35,8 @@ class Readers:
             raise exhausted("AUDIT_QUEUE_FULL", "too many reads are waiting; try again")
         self.running += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, reading)
+            # Not run_in_executor: uvloop's takes a partial apart each time, to refuse coroutines.
+            return await asyncio.wrap_future(self._threads.submit(reading))
         except StoreFailed:
             await self._appender.probe()
             raise

@@ -10,7 +10,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.audit.requests import Draft, Hold, Note
 from interlock.audit.sealing.prefixes import VerifiedChain
 from interlock.audit.sealing.verify import ChainBroken
-from interlock.audit.store.contents import HELD, Vault
+from interlock.audit.store.contents import Vault
 from interlock.audit.store.log import Writing
 from interlock.domain import ids
 from interlock.domain.chain.chain import (
@@ -30,6 +30,7 @@ from interlock.domain.chain.chain import (
 )
 from interlock.domain.chain.chain_state import ChainState
 from interlock.domain.errors import Refused, conflict, invalid
+from interlock.domain.held import KEPT
 from interlock.runtime.clock import Clock, iso8601
 from interlock.runtime.keys.derivation import HMAC, Keyring
 
@@ -37,7 +38,10 @@ from interlock.runtime.keys.derivation import HMAC, Keyring
 def standing_message(standing: ChainState) -> audit_pb2.Standing:
     """Return the state of a session according to its chain, as a message."""
     return audit_pb2.Standing(
-        session_budget_micros=standing.budget, sealed_windows=standing.sealed, started_sessions=standing.started
+        session_budget_micros=standing.budget,
+        sealed_windows=standing.sealed,
+        started_sessions=standing.started,
+        ended=standing.ended,
     )
 
 
@@ -54,6 +58,10 @@ class Sealed:
     integrity: Integrity
     root_window_id: str
     duplicate: bool
+    before: Head = (0, "")
+    """Where the session's chain ended before it."""
+    events: tuple[EventRecord, ...] = ()
+    """What was added to the chain; nothing by a request that was sealed before."""
 
     def message(self, standing: ChainState | None = None) -> audit_pb2.AppendResponse:
         """Return the answer to an append: the seal, and with *standing* the state of the session for its settlement."""
@@ -92,7 +100,8 @@ class Sealer:
         The head is compared inside the transaction. If another request was committed in between, what came is verified by
         *recheck*.
         """
-        if writing.head(draft.session_id) != verified.head:
+        head = writing.head(draft.session_id)
+        if head != verified.head:
             verified = recheck(writing)
         before = writing.window(draft.window_id)
         if before is not None:
@@ -101,8 +110,7 @@ class Sealer:
             return self.sealed(writing, before, duplicate=True, kept=verified.kept)
         _check_usable(verified, draft)
         _check_place(writing, draft)
-        sealed = self._content(writing, draft)
-        report = self.vault.seal_report(writing, draft.session_id, draft.window_id, draft.report_json)
+        sealed, report = self.vault.seal(writing, draft.session_id, draft.window_id, draft.content, draft.report_json)
         window = replace(
             self._window(draft),
             content_hash=content_hash(sealed) if sealed else "",
@@ -115,13 +123,21 @@ class Sealer:
             writing.add_content(draft.session_id, draft.window_id, sealed)
         if draft.hold:
             self._hold(writing, draft, draft.hold)
-        self.record(writing, draft.session_id, draft.window_id, (*draft.notes, sealing))
-        return self.sealed(writing, window, duplicate=False, kept=True)
+        events = self._add(writing, draft.session_id, draft.window_id, (*draft.notes, sealing), head)
+        return replace(self.sealed(writing, window, duplicate=False, kept=True), before=head, events=events)
 
     def record(self, writing: Writing, session_id: str, window_id: str, notes: Sequence[Note]) -> int:
         """Append events after the session's last one and return the last sequence."""
+        head = writing.head(session_id)
+        self._add(writing, session_id, window_id, notes, head)
+        return head[0] + len(notes)
+
+    def _add(
+        self, writing: Writing, session_id: str, window_id: str, notes: Sequence[Note], head: Head
+    ) -> tuple[EventRecord, ...]:
+        """Append events after *head*, the session's last one, and return them."""
         version, key = self._key(session_id)
-        sequence, previous = writing.head(session_id)
+        sequence, previous = head
         now = iso8601(self.clock())
         events = [
             EventRecord(
@@ -130,26 +146,22 @@ class Sealer:
             )
             for position, note in enumerate(notes, sequence + 1)
         ]  # fmt: skip
-        writing.add_events(list(chained(key, events, previous)))
-        return sequence + len(events)
+        added = tuple(chained(key, events, previous))
+        writing.add_events(added)
+        return added
 
     def drop(self, writing: Writing, session_id: str, window_id: str) -> bool:
         """Delete a window's text and record the deletion in the chain; without the record it would look like a theft.
 
-        The text of a held window stays: a reviewer's decision or the end of the hold deletes it.
+        The text of a held or halted window stays: a reviewer's decision or the end of the hold deletes it.
         """
         window = writing.window(window_id)
-        if window is not None and window.status == HELD:
+        if window is not None and window.status in KEPT:
             return False
         if not writing.has_content(session_id, window_id):
             return False
         self.record(writing, session_id, window_id, (Note(CONTENT_DROPPED, audit_pb2.SEVERITY_INFO, "{}", ""),))
         return writing.drop_content(session_id, window_id)
-
-    def _content(self, writing: Writing, draft: Draft) -> bytes:
-        if not draft.content:
-            return b""
-        return self.vault.seal(writing, draft.session_id, draft.window_id, draft.content)
 
     def _hold(self, writing: Writing, draft: Draft, hold: Hold) -> None:
         """Store the bytes that the window would be released as, encrypted, in the transaction that seals it."""
@@ -214,7 +226,7 @@ class Sealer:
                 response_hash=window.response_hash,
                 report_hash=window.report_hash,
             ),
-            integrity=_integrity(window, kept=kept),
+            integrity=window_integrity(window, kept=kept),
             root_window_id=writing.root_id(window.session_id),
             duplicate=duplicate,
         )
@@ -226,7 +238,7 @@ class Sealer:
         return version, key
 
 
-def _integrity(window: WindowRecord, *, kept: bool) -> Integrity:
+def window_integrity(window: WindowRecord, *, kept: bool) -> Integrity:
     """Return the integrity of a verified chain: a single window has nothing to chain from."""
     if not kept:
         return Integrity.TRUNCATED

@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
 from interlock.api.audit.v1 import audit_pb2
+from interlock.api.common.v1 import common_pb2
 from interlock.audit.export import export
 from interlock.audit.sealing.chains import VerifiedChains
 from interlock.audit.sealing.readers import Readers
 from interlock.audit.sealing.reports import report_message
-from interlock.audit.sealing.seal import Sealer, standing_message
-from interlock.audit.sealing.verify import no_session
+from interlock.audit.sealing.seal import Sealer, standing_message, window_integrity
+from interlock.audit.sealing.verify import ChainBroken, no_session
 from interlock.audit.store.contents import erased
 from interlock.audit.store.log import AuditLog
 from interlock.domain import ids
@@ -29,7 +30,7 @@ class SessionReader:
         """Return the state of the session's budget according to its chain, if that verifies."""
         session_id = ids.check("crp_sess_", request.session_id)
         async with self._chains.reporting(session_id):
-            found = await self._readers.run(partial(self._chains.verified, session_id, scrub=True))
+            found = await self._readers.run(partial(self._chains.verified, session_id, again="due"))
         return audit_pb2.GetStandingResponse(standing=standing_message(found.state))
 
     async def window(self, request: audit_pb2.GetWindowRequest) -> WindowRecord:
@@ -52,7 +53,18 @@ class SessionReader:
         if found is None:
             raise not_found("REPORT_NOT_FOUND", "there is no report of that name")
         async with self._chains.reporting(found.window.session_id):
-            return await self._readers.run(partial(report_message, found, self._log, self._sealer.keyring))
+            message = await self._readers.run(partial(report_message, found, self._log, self._sealer.keyring))
+        message.integrity = await self._integrity(found.window)
+        return message
+
+    async def _integrity(self, window: WindowRecord) -> common_pb2.ChainIntegrity.ValueType:
+        """Return the state of the chain of a window. A broken one is an incident, and its reports can be read all the same."""
+        try:
+            async with self._chains.reporting(window.session_id):
+                found = await self._readers.run(partial(self._chains.verified, window.session_id))
+        except ChainBroken:
+            return common_pb2.CHAIN_INTEGRITY_BROKEN
+        return common_pb2.ChainIntegrity.ValueType(int(window_integrity(window, kept=found.kept)))
 
     async def contents(self, request: audit_pb2.GetContentsRequest) -> audit_pb2.GetContentsResponse:
         """Return the texts of one session's windows, only from a chain that verifies: an answer is judged by them."""
@@ -65,7 +77,8 @@ class SessionReader:
     def _contents(self, session_id: str, window_ids: Sequence[str]) -> list[audit_pb2.Content]:
         # Before the chain: anything dropped in between then has its event there.
         held = self._log.contents(session_id, window_ids)
-        found = self._chains.verified(session_id, window_ids=window_ids)
+        # What is due is read again here, and not once more for the window that follows: before a provider is asked.
+        found = self._chains.verified(session_id, window_ids=window_ids, again="due")
         if not found.kept:
             raise erased()
         return list(

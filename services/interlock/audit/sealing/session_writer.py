@@ -17,8 +17,12 @@ from interlock.audit.sealing.readers import Readers
 from interlock.audit.sealing.seal import Sealed, Sealer
 from interlock.audit.store.log import Writing
 from interlock.domain import ids
-from interlock.domain.chain.chain import WINDOW_FAILED
-from interlock.domain.errors import conflict, invalid
+from interlock.domain.approval import REVIEWER
+from interlock.domain.chain.audit_events import RELEASING_TYPES
+from interlock.domain.chain.chain import WINDOW_FAILED, canonical_json
+from interlock.domain.errors import conflict, invalid, not_found
+
+CONTENT_VIEWED = "CONTENT_VIEWED"
 
 APPEND_SECONDS = Histogram("interlock_audit_append_seconds", "Time to verify and seal one window durably, seconds.")
 
@@ -43,12 +47,13 @@ class SessionWriter:
                 recheck = partial(self._chains.prefixes.recheck, session_id=draft.session_id)
                 seal = partial(self._sealer.seal, draft=draft, verified=found, recheck=recheck)
                 sealed: Sealed = await self._appender.submit(seal, size=request.ByteSize())
+                self._chains.prefixes.extend(draft.session_id, sealed.before, [sealed.window], sealed.events)
                 return sealed.message(found.state)
 
     def _prepare(self, request: audit_pb2.AppendRequest) -> tuple[Draft, VerifiedChain]:
         draft = requests.draft(request)
         self._admit(draft.notes)
-        return draft, self._chains.verified(draft.session_id, excluding=draft.window_id, scrub=True)
+        return draft, self._chains.verified(draft.session_id, excluding=draft.window_id, again="once")
 
     async def record(self, request: audit_pb2.RecordRequest) -> audit_pb2.RecordResponse:
         """Append events, to a broken chain too: recording hides no fault, and losing the record might."""
@@ -57,6 +62,9 @@ class SessionWriter:
         notes = requests.notes(request.events)
         if not notes:
             raise invalid("NO_EVENTS", "there is nothing to record")
+        if _releasing(notes):  # nothing leaves that a seal would be refused for
+            self._require_anchored()
+            await self._readers.run(partial(self._admit, notes))
         append = partial(
             append_events,
             sealer=self._sealer,
@@ -66,6 +74,22 @@ class SessionWriter:
             notes=notes,
         )
         return audit_pb2.RecordResponse(sequence=await self._appender.submit(append, size=request.ByteSize()))
+
+    async def viewed(self, request: audit_pb2.GetContentsRequest) -> None:
+        """Record that a person looks at what windows said. Refused with REVIEWERS_INVALID for what is no name."""
+        if not REVIEWER.fullmatch(request.viewer):
+            raise invalid("REVIEWERS_INVALID", "a viewer's name has 1 to 128 letters, digits and ._@+-")
+        session_id = ids.check("crp_sess_", request.session_id)
+        note = Note(CONTENT_VIEWED, audit_pb2.SEVERITY_INFO, canonical_json({"viewer": request.viewer}), "")
+        for window_id in request.window_ids:
+            viewed = partial(self._viewed, session_id=session_id, window_id=ids.check("crp_win_", window_id), note=note)
+            await self._appender.submit(viewed)
+
+    def _viewed(self, writing: Writing, *, session_id: str, window_id: str, note: Note) -> int:
+        window = writing.window(window_id)
+        if window is None or window.session_id != session_id:
+            raise not_found("WINDOW_NOT_SEALED", "there is no such sealed window")
+        return self._sealer.record(writing, session_id, window_id, [note])
 
     async def drop_content(self, request: audit_pb2.DropContentRequest) -> audit_pb2.DropContentResponse:
         """Delete the text of a window that no one was given."""
@@ -87,10 +111,16 @@ def append_events(
     failing = any(note.event_type == WINDOW_FAILED for note in notes)
     if failing and window_id and writing.window(window_id) is not None:
         raise conflict("WINDOW_SEALED", "this window is sealed already; it can no longer fail", window_id=window_id)
+    if _releasing(notes) and window_id and writing.window(window_id) is not None:
+        raise conflict("WINDOW_SEALED", "this window is sealed already; no part of it is released", window_id=window_id)
     fresh = [note for note in notes if not (once and _holds(writing, session_id, window_id, note))]
     if not fresh:
         return writing.head(session_id)[0]
     return sealer.record(writing, session_id, window_id, fresh)
+
+
+def _releasing(notes: Sequence[Note]) -> bool:
+    return any(note.event_type in RELEASING_TYPES for note in notes)
 
 
 def _holds(writing: Writing, session_id: str, window_id: str, note: Note) -> bool:

@@ -34,7 +34,7 @@ def _derive(keyring: Keyring, session_id: str, version: int) -> bytes | None:
 
 def examine(chain: Chain, session_id: str, keyring: Keyring) -> Verification:
     """Return the verdict on *chain*, with every fault."""
-    return verify_chain(chain.windows, chain.events, key_of(keyring, session_id))
+    return verify_chain(chain.windows, chain.events, key_of(keyring, session_id), session_id)
 
 
 def require_valid_chain(chain: Chain, session_id: str, keyring: Keyring) -> Verification:

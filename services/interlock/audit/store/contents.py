@@ -21,12 +21,12 @@ from interlock.domain.chain.chain import EventRecord, content_hash
 from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
 from interlock.domain.chain.prefix import Link
 from interlock.domain.errors import Refused, conflict, unavailable
+from interlock.domain.held import KEPT
 from interlock.runtime.keys.derivation import Keyring
 
-HELD = "HELD"
 WRAP = b"interlock-content-wrap-v1"
 _KEY_BYTES, _NONCE_BYTES = 32, 12
-_REPORT, _HELD = "report", "held"
+_REPORT, _HELD, _KEPT = "report", "held", "kept"
 _ENCRYPTED = b"\xfe"
 """First byte of an encrypted report; no JSON text starts with it."""
 _WITH_FACTS = b"\xff"
@@ -81,14 +81,16 @@ class Vault:
     keyring: Keyring
     entropy: Callable[[int], bytes]
 
-    def seal(self, writing: Writing, session_id: str, window_id: str, kept: WindowContent) -> bytes:
-        """Return *kept*, encrypted under the session's data key."""
-        return self._locked(self._key(writing, session_id), _packed(kept), f"{session_id}|{window_id}")
+    def seal(
+        self, writing: Writing, session_id: str, window_id: str, kept: WindowContent, report: bytes
+    ) -> tuple[bytes, bytes]:
+        """Return *kept*, empty where there is nothing, and the report, both encrypted under the session's data key.
 
-    def seal_report(self, writing: Writing, session_id: str, window_id: str, report: bytes) -> bytes:
-        """Return a report, encrypted. Its first byte distinguishes it from reports stored before they were encrypted."""
-        name = f"{_REPORT}|{session_id}|{window_id}"
-        return _ENCRYPTED + self._locked(self._key(writing, session_id), report, name)
+        The first byte of the report distinguishes it from reports stored before they were encrypted.
+        """
+        key, place = self._key(writing, session_id), f"{session_id}|{window_id}"
+        content = self._locked(key, _packed(kept), place) if kept else b""
+        return content, _ENCRYPTED + self._locked(key, report, f"{_REPORT}|{place}")
 
     def open_report(self, stored: StoredReport) -> bytes:
         """Return a report's canonical JSON. Refused with CONTENT_UNREADABLE for bytes that no key opens."""
@@ -109,6 +111,14 @@ class Vault:
         if key is None:
             raise _lost("CONTENT_UNREADABLE", "the data key of that session is gone")
         return _unlocked(self._unwrapped(session_id, *key), sealed, f"{_HELD}|{session_id}|{window_id}")
+
+    def lock_kept(self, writing: Writing, session_id: str, name: str, kept: bytes) -> bytes:
+        """Return a kept answer, encrypted; *name* says whose it is and where it stands."""
+        return self._locked(self._key(writing, session_id), kept, f"{_KEPT}|{session_id}|{name}")
+
+    def open_kept(self, session_id: str, name: str, sealed: bytes, key: ContentKey) -> bytes:
+        """Return a kept answer. Refused with CONTENT_UNREADABLE for bytes that were not kept under that name."""
+        return _unlocked(self._unwrapped(session_id, *key), sealed, f"{_KEPT}|{session_id}|{name}")
 
     def _key(self, writing: Writing, session_id: str) -> bytes:
         """Return the session's data key; make and store one at the first use."""
@@ -136,7 +146,7 @@ class Vault:
             window = links.get(window_id)
             if window is None or not window.content_hash or window_id in dropped:
                 continue
-            if window.status == HELD and window_id not in released:
+            if window.status in KEPT and window_id not in released:
                 continue  # no one was given it: an answer can neither repeat nor contradict it
             sealed = held.sealed.get(window_id)
             if sealed is None or data_key is None:

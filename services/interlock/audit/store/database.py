@@ -32,8 +32,10 @@ def open_writer(path: Path, *, create: bool, clock: Clock, busy_timeout_s: float
     """Open the writing connection and migrate to the newest schema that this code knows.
 
     WAL with synchronous FULL: a commit returns once the log file is on the disk (AUD-3). Deleted data is overwritten.
-    *busy_timeout_s* is how long a transaction waits for one of another process.
+    *busy_timeout_s* is how long a transaction waits for one of another process. Refused with AUDIT_LOG_EMPTIED.
     """
+    if path.exists() or create:
+        _require_not_emptied(path)
     if create:
         # Before SQLite creates it with the process's umask: reports quote users and models.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -44,12 +46,37 @@ def open_writer(path: Path, *, create: bool, clock: Clock, busy_timeout_s: float
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA secure_delete = ON")
+        # What undoes one request of a transaction goes into memory: otherwise each transaction opens and deletes a file for it.
+        connection.execute("PRAGMA temp_store = MEMORY")
         _migrate(connection, clock)
+        _mark(path)
         _sync_folder(path.parent)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _marker(path: Path) -> Path:
+    """Return the file that says that there is a log at *path*: without it an emptied one would look like a new one."""
+    return path.with_name(f"{path.name}.began")
+
+
+def _mark(path: Path) -> None:
+    with contextlib.suppress(OSError):  # such as in a folder that is not ours to write to
+        os.close(os.open(_marker(path), os.O_WRONLY | os.O_CREAT, 0o600))
+
+
+def _require_not_emptied(path: Path) -> None:
+    """Refuse with AUDIT_LOG_EMPTIED a log that held records and is gone: a new one in its place would hide that."""
+    if not _marker(path).exists() or (path.exists() and path.stat().st_size):
+        return
+    raise StoreFailed(
+        "AUDIT_LOG_EMPTIED",
+        "the audit log held records and is empty or gone now",
+        hint=f"restore {path} from a backup; to begin a new log in spite of what is lost, remove {_marker(path).name} beside it",
+        cause="EMPTIED",
+    )
 
 
 def open_reader(path: Path) -> sqlite3.Connection:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from interlock.audit.store.kept import KeptReading, KeptWriting
 from interlock.audit.store.vouching import Vouch
 from interlock.domain.chain.chain import EventRecord, WindowRecord
 from interlock.domain.errors import Kind, Refused
@@ -161,7 +162,7 @@ class Erased:
         return bool(self.keys or self.contents or self.reports or self.held)
 
 
-class Writing(Protocol):
+class Writing(KeptWriting, Protocol):
     """The operations of a request inside a transaction. It sees the writes of earlier requests of the same transaction."""
 
     def head(self, session_id: str) -> tuple[int, str]:
@@ -236,9 +237,7 @@ class Writing(Protocol):
     def checkpoint(self) -> Checkpoint | None:
         """Return the checkpoint that was added last."""
 
-    def add_held(
-        self, window_id: str, session_id: str, sealed: bytes, *, expires_at: str, policy_hash: str
-    ) -> None:  # fmt: skip
+    def add_held(self, window_id: str, session_id: str, sealed: bytes, *, expires_at: str, policy_hash: str) -> None:
         """Add the encrypted bytes that a sealed window would be released as; once."""
 
     def held(self, window_id: str) -> HeldRow | None:
@@ -257,7 +256,7 @@ class Writing(Protocol):
         """Delete the bytes of a held response and return whether they were there."""
 
     def destroy_key(self, session_id: str) -> Erased:
-        """Delete a session's data key and everything it opens: contents, held responses, reports.
+        """Delete a session's data key and everything it opens: contents, held responses, reports, kept answers.
 
         The store refuses this while the session has no CONTENT_ERASED event.
         """
@@ -295,7 +294,7 @@ class RequestOutcome:
     error: Exception | None = None
 
 
-class LogReader(Protocol):
+class LogReader(KeptReading, Protocol):
     """The reading side of a log, for any thread and for other processes than the service."""
 
     def chain(self, session_id: str) -> Chain:
@@ -316,8 +315,8 @@ class LogReader(Protocol):
     def naming(self, root_session_id: str) -> list[str]:
         """Return the sessions whose SESSION_CREATED mentions *root_session_id*, anywhere in its data."""
 
-    def created_last(self, mentioning: str, limit: int) -> list[tuple[str, str, str]]:
-        """Return id, time and data of the SESSION_CREATED events whose data hold this text, the latest first."""
+    def created_last(self, mentioning: str, limit: int, before: tuple[str, str]) -> list[tuple[str, str, str]]:
+        """Return id, time and data of the SESSION_CREATED events with this text, the latest first, after *before* (time, id)."""
 
     def charged_to(self, caller_id: str, since: str) -> list[str]:
         """Return the sessions with windows that cost something, were sealed from *since* on and mention this caller."""

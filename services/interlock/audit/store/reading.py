@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from interlock.audit.store import rows, statements, writing
+from interlock.audit.store.kept import KeptRow
 from interlock.audit.store.log import (
     Chain,
     Checkpoint,
@@ -70,9 +71,10 @@ class SqlReader(ABC):
         """Return the sessions whose SESSION_CREATED mentions *root_session_id*, anywhere in its data."""
         return sorted({rows.text(row[0]) for row in self._all(statements.NAMING, root_session_id)})
 
-    def created_last(self, mentioning: str, limit: int) -> list[tuple[str, str, str]]:
+    def created_last(self, mentioning: str, limit: int, before: tuple[str, str]) -> list[tuple[str, str, str]]:
         """Return id, time and data of the SESSION_CREATED events whose data hold this text, the latest first."""
-        found = self._all(statements.CREATED_LAST, mentioning, limit)
+        time, session_id = before
+        found = self._all(statements.CREATED_LAST, mentioning, time, time, time, session_id, limit)
         return [(rows.text(row[0]), rows.text(row[1]), rows.text(row[2])) for row in found]
 
     def charged_to(self, caller_id: str, since: str) -> list[str]:
@@ -126,6 +128,11 @@ class SqlReader(ABC):
     def expired_unmarked(self, now: str, limit: int) -> list[HeldRow]:
         """Return responses that are no longer pending or approved at *now* but still have their bytes."""
         return [rows.held(row) for row in self._all(statements.EXPIRED_UNMARKED, now, now, limit)]
+
+    def kept(self, window_id: str) -> KeptRow | None:
+        """Return a kept answer, expired or not."""
+        with self._reading() as connection:
+            return writing.kept(connection, window_id)
 
     def cursor(self, sink: str) -> int:
         """Return the position that a receiver is sent next; 0 at first."""

@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from interlock.audit.store.kept import KeptRow
 from interlock.audit.store.log import ContentKey, DeadLetter, Entry, HeldRow, StoredReport
 from interlock.domain.chain.chain import EventRecord, WindowRecord, content_hash
 
@@ -16,6 +17,8 @@ _NOT_A_TEXT = "\ufffd"
 """Stands for a stored value of the wrong type: nothing that was sealed equals it."""
 
 Row = Sequence[Any]
+_EVENT = (str, int, str, str, int, str, str, int, str)
+"""The types of an event's row."""
 
 
 def text(value: Any) -> str:
@@ -35,6 +38,8 @@ def blob(value: Any) -> bytes:
 
 def event(row: Row) -> EventRecord:
     """Return the event in a row of ``statements.EVENT``."""
+    if tuple(map(type, row)) == _EVENT:  # a chain is read event by event: the common case costs one comparison
+        return EventRecord(*row)
     return EventRecord(
         text(row[0]), number(row[1]), text(row[2]), text(row[3]), number(row[4]), text(row[5]), text(row[6]),
         number(row[7]), text(row[8]),
@@ -111,6 +116,11 @@ def held(row: Row) -> HeldRow:
         handed_out_at=row[11] or "",
         sealed=blob(row[12]),
     )
+
+
+def kept(row: Row) -> KeptRow:
+    """Return the kept answer in a row of ``statements.KEPT``."""
+    return KeptRow(text(row[0]), text(row[1]), text(row[2]), text(row[3]), blob(row[4]), text(row[5]))
 
 
 def dead_letter(row: Row) -> DeadLetter:

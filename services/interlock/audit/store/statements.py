@@ -38,7 +38,7 @@ REPORT_BY_TRAIL = f"{_WITH_KEY} WHERE w.trail_id = ?"
 WINDOWS = f"{_WITH_REPORT} WHERE w.session_id = ? ORDER BY w.window_number, w.window_id"
 CREATED_LAST = (
     "SELECT session_id, timestamp, data_json FROM events WHERE event_type = 'SESSION_CREATED' AND instr(data_json, ?) > 0"
-    " ORDER BY timestamp DESC, session_id LIMIT ?"
+    " AND (? = '' OR timestamp < ? OR (timestamp = ? AND session_id > ?)) ORDER BY timestamp DESC, session_id LIMIT ?"
 )
 CHARGED_TO = (
     "SELECT DISTINCT session_id FROM windows WHERE charge_micros > 0 AND timestamp >= ? AND instr(settle_json, ?) > 0"
@@ -150,6 +150,10 @@ ADD_DEAD_LETTER = (
 DEAD_LETTERS = "SELECT sink, first, last, reason, at FROM dead_letters WHERE sink = ? ORDER BY first"
 DROP_DEAD_LETTER = "DELETE FROM dead_letters WHERE sink = ? AND first = ?"
 
+_KEPT = "window_id, session_id, scope, previous_id, sealed, expires_at"
+ADD_KEPT = f"INSERT INTO kept ({_KEPT}) VALUES (?, ?, ?, ?, ?, ?)"
+KEPT = f"SELECT {_KEPT} FROM kept WHERE window_id = ?"
+
 # One index look-up per session, whatever its number of events. Sessions only grow in number, so a statement reads a page of
 # them and returns for each whether it is due; the caller continues after the last one.
 _EACH_SESSION = (
@@ -184,6 +188,9 @@ DROPS = {
         "DELETE FROM windows WHERE session_id = ?",
     ),
     "drop_events": ("DELETE FROM events WHERE session_id = ? AND sequence <= ?",),
+    "drop_kept": ("DELETE FROM kept WHERE window_id = ?",),
+    "drop_all_kept": ("DELETE FROM kept WHERE session_id = ?",),
+    "drop_expired_kept": ("DELETE FROM kept WHERE expires_at <= ?",),
 }
 
 

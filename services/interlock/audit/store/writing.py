@@ -9,6 +9,7 @@ import structlog
 from prometheus_client import Counter
 
 from interlock.audit.store import rows, statements
+from interlock.audit.store.kept import KeptRow
 from interlock.audit.store.log import (
     Chain,
     Checkpoint,
@@ -110,6 +111,12 @@ def held(connection: SqlConnection, window_id: str) -> HeldRow | None:
     """Return a held response."""
     row = connection.execute(statements.HELD, (window_id,)).fetchone()
     return rows.held(row) if row else None
+
+
+def kept(connection: SqlConnection, window_id: str) -> KeptRow | None:
+    """Return a kept answer."""
+    row = connection.execute(statements.KEPT, (window_id,)).fetchone()
+    return rows.kept(row) if row else None
 
 
 class SqlWriting:
@@ -249,7 +256,21 @@ class SqlWriting:
     def drop_held(self, window_id: str) -> bool:
         return self._connection.drop("drop_held", window_id) > 0
 
+    def add_kept(self, row: KeptRow) -> None:
+        names = (row.window_id, row.session_id, row.scope, row.previous_id, row.sealed, row.expires_at)
+        self._connection.execute(statements.ADD_KEPT, names)
+
+    def kept(self, window_id: str) -> KeptRow | None:
+        return kept(self._connection, window_id)
+
+    def drop_kept(self, window_id: str) -> bool:
+        return self._connection.drop("drop_kept", window_id) > 0
+
+    def drop_expired_kept(self, now: str) -> int:
+        return self._connection.drop("drop_expired_kept", now)
+
     def destroy_key(self, session_id: str) -> Erased:
+        self._connection.drop("drop_all_kept", session_id)
         return Erased(
             keys=self._connection.drop("destroy_key", session_id),
             contents=self._connection.drop("drop_contents", session_id),

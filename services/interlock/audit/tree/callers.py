@@ -70,7 +70,12 @@ class CallerRecords:
         if not 1 <= limit <= MOST_LISTED:
             raise invalid("INVALID_FIELD", f"limit must be from 1 to {MOST_LISTED}", field="limit")
         mentioning = f'"scope":{canonical_json(request.scope)}' if request.scope else "scope"
-        found = await self._readers.run(partial(self._log.created_last, mentioning, limit))
+        before = ("", "")
+        if request.HasField("before"):
+            if not _TIME.fullmatch(request.before.created_at):
+                raise invalid("INVALID_FIELD", "before.created_at must be an ISO 8601 time in UTC", field="before")
+            before = request.before.created_at, ids.check("crp_sess_", request.before.session_id)
+        found = await self._readers.run(partial(self._log.created_last, mentioning, limit, before))
         return audit_pb2.ListSessionsResponse(sessions=[_listed(*one) for one in found])
 
     def _charges(self, session_id: str, caller_id: str) -> set[Charge]:

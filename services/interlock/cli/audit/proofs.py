@@ -41,7 +41,7 @@ from interlock.domain.merkle.tiles import parse_generation
 from interlock.domain.merkle.tree import leaf_hash, verify_inclusion
 from interlock.runtime.keys.derivation import load_keyring
 from interlock.runtime.rpc.client import call_service
-from interlock.runtime.rpc.places import address_to_call
+from interlock.runtime.rpc.places import address_to_ask
 from interlock.runtime.settings.loading import load
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.tls.mutual import channel_to
@@ -161,7 +161,7 @@ def _from_database(settings: Settings, out: Path, reports: bool) -> BundleManife
 
 async def _exported(settings: Settings, out: Path) -> BundleManifest:
     options = (("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", settings.max_message_bytes))
-    async with channel_to("audit", settings, address_to_call(settings, "audit"), options) as channel:
+    async with channel_to("audit", settings, address_to_ask(settings, "audit"), options) as channel:
         source: LogSource = ServiceSource(audit_pb2_grpc.AuditServiceStub(channel), settings.rpc_timeout_s)
         return await export(source, out, reports=False)
 

@@ -333,6 +333,8 @@ async def upstream(settings: Settings) -> AsyncIterator[ProbeFinding]:
     """Check the model provider: configured, reachable, and accepting our key."""
     import httpx
 
+    from interlock.sidecar.provider.provider_api import APIS
+
     line = partial(ProbeFinding, "upstream", "provider")
     base = settings.upstream_base_url.rstrip("/")
     if not base:
@@ -340,7 +342,7 @@ async def upstream(settings: Settings) -> AsyncIterator[ProbeFinding]:
         yield line(ProbeStatus.WARN, "not configured", hint)
         return
     key = settings.upstream_api_key
-    headers = {"authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+    headers = APIS[settings.upstream_api]().headers(key.get_secret_value() if key else None)
     try:
         async with httpx.AsyncClient(timeout=UPSTREAM_LIMIT_S) as client:
             code = (await client.get(f"{base}/models", headers=headers)).status_code

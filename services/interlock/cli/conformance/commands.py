@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from interlock.cli.output import NEGATIVE, OK, Format, Output, print_json
-from interlock.domain import conformance, quality
 from interlock.domain.budget import Decrements, Micros, as_decimal, micros
+from interlock.domain.conformance import carried, requirements
 from interlock.domain.errors import invalid
-from interlock.domain.quality import QualityWeights
+from interlock.domain.policy import quality
+from interlock.domain.policy.quality import QualityWeights
 from interlock.domain.risk.composite import Calibration, Floor
 from interlock.runtime.settings.loading import load
 from interlock.runtime.settings.model import Settings
@@ -84,7 +85,7 @@ def assembled(settings: Settings, results: Sequence[VectorResult]) -> dict[str, 
         micros(settings.decrement_low), micros(settings.decrement_medium), micros(settings.decrement_high),
         micros(settings.decrement_critical),
     )  # fmt: skip
-    checks = [asdict(check) for check in conformance.checks(calibration, weights, decrements)]
+    checks = [asdict(check) for check in requirements.checks(calibration, weights, decrements)]
     vectors = [asdict(result) for result in results]
     failed = [one["demand"] for one in checks if not one["met"]]
     failed += [one["test_id"] for one in vectors if one["outcome"] == "fail"]
@@ -96,6 +97,10 @@ def assembled(settings: Settings, results: Sequence[VectorResult]) -> dict[str, 
         "date": datetime.now(UTC).date().isoformat(),
         "python": platform.python_version(),
         **configuration(settings, calibration, weights, decrements),
+        "level_claimed": carried.claimed(),
+        "requirements": [{**asdict(row), "carried": row.carried} for row in carried.REQUIREMENTS],
+        "fields": {field: carried.use_of(field) for field in carried.FIELDS},
+        "fields_not_applicable": dict(carried.NOT_APPLICABLE),
         "checks": checks,
         "vectors": vectors,
         "tally": tally(vectors),
@@ -122,7 +127,7 @@ def configuration(
             "LOW": as_decimal(decrements.low), "MEDIUM": as_decimal(decrements.medium),
             "HIGH": as_decimal(decrements.high), "CRITICAL": as_decimal(decrements.critical),
         },
-        "budget_bands": {name: as_decimal(Micros(most)) for name, most in conformance.BUDGET_BANDS.items()},
+        "budget_bands": {name: as_decimal(Micros(most)) for name, most in requirements.BUDGET_BANDS.items()},
         "attribution_method": "cosine" if settings.dpe_attribution == "cosine" else "nli+values",
         "models": _models(settings),
     }  # fmt: skip
@@ -197,6 +202,14 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
         f"  {'met ' if one['met'] else 'FAIL'}  {one['demand']} ({one['source']}): {one['found']}"
         for one in found["checks"]
     )
+    yield ""
+    yield f"requirements of SPEC-014 §1; level claimed: {found['level_claimed']}"
+    for row in found["requirements"]:
+        yield f"  {row['level']:<9} {'carried    ' if row['carried'] else 'NOT CARRIED'} {row['what']} ({row['source']})"
+        yield f"            {row['test'] or row['why_not']}"
+    yield "header fields of SPEC-002"
+    yield from (f"  {field:<34} {use}" for field, use in found["fields"].items())
+    yield from (f"  {field:<34} {why}" for field, why in found["fields_not_applicable"].items())
     yield ""
     yield "test vectors"
     for one in found["vectors"]:

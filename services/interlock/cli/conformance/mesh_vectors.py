@@ -33,6 +33,7 @@ from interlock.domain.session import token
 from interlock.runtime.clock import system_clock
 from interlock.runtime.keys.derivation import HMAC, SIGN, Keyring
 from interlock.runtime.settings.model import Settings
+from interlock.session.ownership import verified
 
 MODEL = "recorded"
 JUDGING = ("dpe_attribution", "nli_model_dir", "embed_model_dir", "ner_model_dir", "triton_url", "triton_ca_file")
@@ -184,6 +185,23 @@ def critical_halts(vector: Vector, expect: Expectations, mesh: MeshUnderTest) ->
         expect.hold(field is None or field in response.json(), f"the body has no {field}")
 
 
+def condition_holds(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> None:
+    """TV-004."""
+    given, name = vector["input"], "crp-context-etag"
+    first, then = (given[step]["body"]["messages"][0]["content"] for step in ("step_1", "step_2"))
+    before = mesh.chat(SOUND, question=first)
+    expect.hold(name in before.headers, f"{name} is absent")
+    calls = mesh.provider.calls
+    after = mesh.chat(SOUND, question=then, headers={"CRP-Context-If-Match": before.headers.get(name, "*")})
+    expect.hold(after.status_code == 304, f"expected 304, got {after.status_code}")
+    expect.hold(mesh.provider.calls == calls, "the provider was asked again")
+    expect.hold(after.headers.get(name) == before.headers.get(name), f"{name} is {after.headers.get(name)}")
+    status = after.headers.get("crp-context-cache-status")
+    wanted = vector["assertions"][-1]["value"]
+    expect.hold(status == wanted, f"CRP-Context-Cache-Status is {status}, expected {wanted}")
+    expect.note("sent to /v1/chat/completions, the path of the OpenAI API, in place of /v1/chat")
+
+
 def engine(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> None:
     """TV-010 to TV-013: an answer with its facts, or with the previous window."""
     given = vector["input"]
@@ -287,4 +305,4 @@ def token_expires(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> 
 
 def _read(text: str, keyring: Keyring) -> token.Token:
     """Return the verified content of a token, as the session service verifies it."""
-    return token.verify(text, lambda kv, sid: keyring.derive(kv, sid, SIGN), now_us=system_clock(), scope=None)
+    return verified(text, keyring, now_us=system_clock(), scope=None)

@@ -102,7 +102,8 @@ def show(window: str = WINDOW, key: Path = KEY, output: Output = Format.TEXT) ->
     if output is Format.JSON:
         report = json_format.MessageToDict(found.report, preserving_proto_field_name=True)
         shown = {"item": _item(found.item), "text": found.text, "question": found.question, "report": report}
-        print_json({**shown, "evidence": dict(found.evidence)})
+        kept_by = {"reason": found.kept_reason, "directive": found.kept_directive}
+        print_json({**shown, "evidence": dict(found.evidence), "kept_by": kept_by})
     else:
         typer.echo("\n".join(_lines(found)))
 
@@ -221,6 +222,7 @@ def _lines(found: oversight_pb2.GetHeldResponse) -> list[str]:
         f"session   {item.session_id}",
         f"risk      {common_pb2.RiskLevel.Name(item.risk_level).removeprefix('RISK_LEVEL_')}, score {report.composite_score:.3f}",
         f"held      {item.held_at}, expires {item.expires_at}",
+        *([f"kept by   {found.kept_directive} ({found.kept_reason})"] if found.kept_reason else []),
         f"response  {item.response_hash}",
         f"policy    {item.policy_hash}",
         "",

@@ -38,6 +38,8 @@ def _type(name: str, severity: str, fields: str, more: str, path: str, **how: bo
 
 _CKF = "Nothing: the knowledge store of the hosted product is out of scope; facts come with each request."
 
+_KERNEL = "sequence previous link at_ms approved version checks changes dropped moments"
+
 _TYPES = (
     # SPEC-011 §1.1
     _type("SESSION_CREATED", "INFO", "session_id scope safety_policy_hash",
@@ -57,9 +59,12 @@ _TYPES = (
     # §1.2
     _type("DISPATCH_STARTED", "INFO", "strategy provider model choices", "temperature token_budget seed step",
           "A provider call begins, or the check of an answer that the caller brings."),
-    _type("DISPATCH_COMPLETED", "INFO", "response_hash latency_ms", "tokens_used", "A provider call ended well."),
+    _type("DISPATCH_COMPLETED", "INFO", "response_hash latency_ms", "tokens_used dropped_fields",
+          "A provider call ended well. `dropped_fields`: what of its answer is not passed on, because nobody judges it."),
     _type("DISPATCH_FAILED", "ERROR", "error_code provider model", "round remedies",
           "A provider call or one of its remedies failed. The provider's own text is not recorded."),
+    _type("EMBEDDINGS_PASSED", "INFO", "provider model inputs response_hash", "tokens_used dropped_fields dimensions",
+          "Embeddings were passed to a caller that named this session. They are not judged (docs/fronts.md)."),
     _type("RE_DISPATCH", "WARN",
           "round reason remedies original_risk original_score strategy temperature seed tokens", "",
           "A window is dispatched again (SPEC-005 §19)."),
@@ -87,7 +92,7 @@ _TYPES = (
           "An analysis found parts of the question left open. The report has them by number."),
     _type("FLOW_REMEDIATION", "INFO", "remediation_type", "flow_score", "A break in the flow is remedied."),
     _type("STOP_INJECT", "CRITICAL", "pattern_detected tokens_generated_before_stop", "",
-          "Nothing: an answer is analysed as a whole before any byte of it is released, so that no answer stops half-way.",
+          "Nothing: no pattern is looked for while tokens come in. An answer that is cut has STREAM_ENDED.",
           produced=False),
     # §1.4
     _type("SAFETY_HALT", "CRITICAL", "risk_level halt_reason audit_trail_uri", "policy_directive_violated",
@@ -137,11 +142,22 @@ _TYPES = (
           "agent_type", "A sub-agent's answer is used (SPEC-012 §8.1)."),
     _type("WINDOW_FAILED", "ERROR|WARN|INFO", "reason", "parent_ids window_number pattern parent_hmacs",
           "A window of a fan-out produced no answer and remains as FAILED."),
+    # Answers that are released in parts: beyond SPEC-011 §1
+    _type("STREAM_BEGUN", "INFO",
+          "window_number parent_ids parent_hmacs hold_micros ceiling_micros until_ms key_version", "caller_id caller_period",
+          "The first part of an answer is about to be released. What the window may cost at most is held until it is sealed."),
+    _type("STREAM_PART", "INFO", "part characters running_hash risk_level", "",
+          "A part of an answer was judged with all that came before it and is about to be released. `running_hash`: SHA-256 of all"
+          " text released so far."),
+    _type("STREAM_ENDED", "INFO|WARN", "parts characters running_hash ending", "",
+          "An answer that was released in parts ended: COMPLETE, CUT (the rest may not be released), BROKEN (by the provider),"
+          " CALLER_LEFT or LOST (by its sidecar)."),
     # The chain, oversight and erasure: beyond SPEC-011 §1
     _type("WINDOW_SEALED", "INFO", "window_number response_hash report_hash charge_micros status hmac trail_id", "",
           "A window is sealed. The event has the whole record, with texts as hashes.", own=True),
     _type("CHAIN_BROKEN", "CRITICAL", "index faults", "", "A chain did not verify (SPEC-004 §16.4).", own=True),
     _type("CONTENT_DROPPED", "INFO", "", "", "The content of a window that was never released was deleted.", own=True),
+    _type("CONTENT_VIEWED", "INFO", "viewer", "", "A person looked at what the window said, in the console.", own=True),
     _type("OVERSIGHT_APPROVED", "WARN",
           "approval_id reviewer_id response_hash policy_hash approval_timestamp approval_expires signature", "reason",
           "A reviewer approved a held response. The event has the reviewer's signature.", own=True),
@@ -157,10 +173,35 @@ _TYPES = (
     _type("CONTENT_ERASED", "INFO|WARN", "reason", "", "A session's data key was destroyed.", own=True),
     _type("TRUNCATED", "INFO|WARN|CRITICAL", "", "",
           "Events before this one were removed by retention, or a loss was acknowledged.", own=True),
+    # Kernels (docs/kernel.md): each record makes the state again, so values of variables are in it
+    _type("KERNEL_OPENED", "INFO", _KERNEL, "action key costs", "A kernel begins, with all that it enforces.",
+          own=True),
+    _type("KERNEL_REGISTERED", "INFO", _KERNEL, "action key costs", "Variables or actions were added to a kernel.",
+          own=True),
+    _type("KERNEL_EXECUTED", "INFO", _KERNEL, "action key costs", "A registered action was checked, charged and committed.",
+          own=True),
+    _type("KERNEL_PERMITTED", "INFO", _KERNEL, "action key costs", "An action in the world was permitted; its cost is reserved.",
+          own=True),
+    _type("KERNEL_CONFIRMED", "INFO", _KERNEL, "action key costs", "A permit was settled with what the action cost.",
+          own=True),
+    _type("KERNEL_ABORTED", "INFO", _KERNEL, "action key costs", "A permit was taken back.",
+          own=True),
+    _type("KERNEL_ROLLED_BACK", "INFO", _KERNEL, "action key costs", "Committed actions were undone and refunded.",
+          own=True),
+    _type("KERNEL_LEASED", "INFO", _KERNEL, "action key costs", "A slice of a budget was granted; it counts as spent.",
+          own=True),
+    _type("KERNEL_RETURNED", "INFO", _KERNEL, "action key costs", "The rest of a lease came back.",
+          own=True),
+    _type("KERNEL_EMERGENCY", "WARN", _KERNEL, "action key costs", "An emergency action, which may have stopped the kernel.",
+          own=True),
+    _type("KERNEL_REJECTED", "WARN", _KERNEL, "action key costs", "An action was rejected: every check is in it.",
+          own=True),
 )  # fmt: skip
 
 TYPES: Mapping[str, EventType] = {one.name: one for one in _TYPES}
 OWN_TYPES = frozenset(one.name for one in _TYPES if one.own)
+RELEASING_TYPES = frozenset({"STREAM_BEGUN", "STREAM_PART"})
+"""Events before a part of an answer leaves. None is taken for a window that is sealed: another sidecar closed it."""
 STREAM_TYPES = frozenset({"COMPLY_EXPORT", "REPORT_DELIVERED"})
 """Events about a delivery. They are sent to no sink, because each delivery would cause another."""
 

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from interlock.domain.chain.keyless import KEYLESS
 from interlock.domain.chain.marks import json_object, read_marks
+from interlock.domain.chain.membership import of_session
 from interlock.domain.errors import Refused, invalid
 
 SEPARATOR = "\u241f"
@@ -231,18 +232,21 @@ def seal_data(window: WindowRecord) -> dict[str, Any]:
     }
 
 
-def verify_chain(windows: Sequence[WindowRecord], events: Sequence[EventRecord], key_of: KeyOf) -> Verification:
+def verify_chain(
+    windows: Sequence[WindowRecord], events: Sequence[EventRecord], key_of: KeyOf, session_id: str = ""
+) -> Verification:
     """Verify one session's stored records with its keys. Every fault is listed; a single edit gives one fault, at its index.
 
-    Events are ordered by sequence, never by time. The module's docstring lists what this cannot detect.
+    A record of another session is a fault, with whatever HMAC. Events are ordered by sequence, never by time.
     """
-    ordered = sorted(events, key=lambda event: event.sequence)
+    of = of_session(windows, events, session_id)
+    windows, ordered = of.windows, sorted(of.events, key=lambda event: event.sequence)
     seals, marks = seals_of(ordered), read_marks(ordered)
     chained_on = event_faults(ordered, key_of, sequence=marks.sequence, previous=marks.head)
     erased = {e.window_id for e in ordered if e.event_type == WINDOW_SEALED and e.sequence < marks.erased_before}
     found = _window_faults(windows, seals, key_of)
     return Verification(
-        faults=(*chained_on, *(f for f in found if f.reason != "MISSING_REPORT" or f.window_id not in erased)),
+        faults=(*(Fault(*each) for each in of.foreign), *chained_on, *(f for f in found if f.reason != "MISSING_REPORT" or f.window_id not in erased)),
         events=len(events), windows=len(windows), charged_micros=_charged(windows, seals) + marks.charged_micros,
         chain_tip=_tip(windows, seals) or marks.chain_tip, marks=marks.found,
     )  # fmt: skip
@@ -250,13 +254,9 @@ def verify_chain(windows: Sequence[WindowRecord], events: Sequence[EventRecord],
 
 def _tip(windows: Sequence[WindowRecord], seals: Seals) -> str:
     """Return the HMAC of the window sealed last. Rows without a seal, which no valid chain has, come first."""
-    order = _order(seals)
+    order = {window_id: position for position, window_id in enumerate(seals)}
     last = max(windows, key=lambda one: (order.get(one.window_id, -1), one.window_number), default=None)
     return last.hmac if last else ""
-
-
-def _order(seals: Seals) -> Mapping[str, int]:
-    return {window_id: position for position, window_id in enumerate(seals)}
 
 
 def event_faults(
@@ -317,7 +317,7 @@ def _window_faults(windows: Sequence[WindowRecord], seals: Seals, key_of: KeyOf)
         known[window.window_id] = window
     if sum(1 for window in ordered if not window.parent_ids) > 1:
         yield Fault("window", 1, "SEVERAL_ROOTS")
-    order = _order(seals)
+    order = {window_id: position for position, window_id in enumerate(seals)}
     for window in ordered:
         for reason in faults_of_window(window, known, seals, key_of):
             yield Fault("window", window.window_number, reason, window.window_id)

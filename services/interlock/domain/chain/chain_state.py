@@ -17,20 +17,25 @@ from interlock.domain.chain.provenance import SUB_AGENT_STARTED
 from interlock.domain.errors import Refused
 
 CASCADED = "SAFETY_BUDGET_CASCADED"
+TERMINATED, BY_CLIENT = "SESSION_TERMINATED", "CLIENT"
 
 
 @dataclass(frozen=True)
 class ChainState:
-    """The lowest budget that sessions below left, the number of sealed windows, and the number of started sessions."""
+    """The lowest budget that sessions below left, the number of sealed windows, and the number of started sessions.
+
+    *ended*: its client ended it.
+    """
 
     budget: Micros
     sealed: int
     started: int = 0
+    ended: bool = False
 
     @classmethod
     def from_events(cls, events: Iterable[EventRecord], *, excluding: str = "") -> Self:
         """Return the state that the events of one session's chain show. The window *excluding* is left out."""
-        budget, sealed, started = FULL, 0, set[str]()
+        budget, sealed, started, over = FULL, 0, set[str](), False
         for event in events:
             if event.event_type == CASCADED:
                 budget = min(budget, cascaded_budget(event.data_json))
@@ -38,7 +43,8 @@ class ChainState:
                 sealed += 1
             elif event.event_type == SUB_AGENT_STARTED:
                 started.add(started_session(event.data_json))
-        return cls(budget, sealed, len(started - {""}))
+            over = over or ended_by_client(event.event_type, event.data_json)
+        return cls(budget, sealed, len(started - {""}), over)
 
 
 WHOLE = ChainState(FULL, 0)
@@ -52,6 +58,16 @@ def started_session(data_json: str) -> str:
     except (ValueError, RecursionError, LookupError, TypeError):
         return ""
     return named if isinstance(named, str) else ""
+
+
+def ended_by_client(event_type: str, data_json: str) -> bool:
+    """Tell whether an event says that a session's client ended it."""
+    if event_type != TERMINATED:
+        return False
+    try:
+        return bool(json.loads(data_json)["reason"] == BY_CLIENT)
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return False
 
 
 def cascaded_budget(data_json: str) -> Micros:

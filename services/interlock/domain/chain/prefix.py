@@ -26,15 +26,18 @@ from interlock.domain.chain.chain import (
     faults_of_window,
     seals_of,
 )
-from interlock.domain.chain.chain_state import CASCADED, ChainState, cascaded_budget, started_session
+from interlock.domain.chain.chain_state import CASCADED, ChainState, cascaded_budget, ended_by_client, started_session
 from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
 from interlock.domain.chain.provenance import SUB_AGENT_STARTED
 
 SEGMENT_WINDOWS, SEGMENT_EVENTS = 2, 64
 """A segment ends where it holds that many windows or events."""
 
-AT_LEAST = 4
-"""Parts that are read again at a time, at least: a chain of up to eight windows is read again whole."""
+SHORT = 4
+"""Parts up to which a chain is read again whole: eight windows."""
+AT_LEAST = 2
+"""Parts of a longer chain that are read again at a time, at least."""
+
 
 _DIGEST_BYTES = 16
 _ENDS_CONTINUATION = frozenset({CHAIN_BROKEN, CONTENT_ERASED, TRUNCATED})
@@ -75,6 +78,7 @@ class Prefix:
         self.segments: list[Segment] = []
         self.budget = Micros(FULL)
         self.started: set[str] = set()
+        self.ended = False
         self.failed: set[str] = set()
         self.dropped: set[str] = set()
         self.released: set[str] = set()
@@ -84,7 +88,7 @@ class Prefix:
 
     def state(self, *, excluding: str = "") -> ChainState:
         """Return the state that the chain shows. The window *excluding* is left out."""
-        return ChainState(self.budget, len(self.links) - (excluding in self.links), len(self.started))
+        return ChainState(self.budget, len(self.links) - (excluding in self.links), len(self.started), self.ended)
 
     def add(self, windows: Iterable[WindowRecord], events: Iterable[EventRecord]) -> None:
         """Take over what was verified to continue this prefix."""
@@ -112,6 +116,8 @@ class Prefix:
         elif event.event_type == SUB_AGENT_STARTED:
             if started := started_session(event.data_json):
                 self.started.add(started)
+        elif ended_by_client(event.event_type, event.data_json):
+            self.ended = True
         elif event.event_type in noted:
             noted[event.event_type].add(event.window_id)
 
@@ -127,8 +133,10 @@ class Prefix:
         that come during a round.
         """
         total = len(self.segments) + (self.sequence >= self._first)
-        if not total or (only_short and total > AT_LEAST):
+        if not total or (only_short and total > SHORT):
             return None
+        if total <= SHORT:
+            return 0, total
         at_once = max(AT_LEAST, -(-(total + within // SEGMENT_WINDOWS) // (within - SEGMENT_WINDOWS - 1)))
         first = self._next if self._next < total else 0
         if total <= at_once:
@@ -171,6 +179,8 @@ def continues(
     if rows != len(prefix.links) + len(windows):
         return False
     if any(event.event_type in _ENDS_CONTINUATION for event in events):
+        return False
+    if len({window.session_id for window in windows} | {event.session_id for event in events}) > 1:
         return False
     if next(event_faults(events, key_of, sequence=prefix.sequence, previous=prefix.hmac), None) is not None:
         return False

@@ -91,6 +91,18 @@ def children(nodes: Sequence[Node]) -> Mapping[WindowId, tuple[WindowId, ...]]:
     return found
 
 
+def chain_tips(nodes: Sequence[Node]) -> Mapping[WindowId, str]:
+    """Return the chain tip of each window's path after it (SPEC-004 §3.1).
+
+    It is the window's own HMAC. One without a seal added nothing: it leaves its parent's tip, and of several parents none.
+    """
+    tips: dict[WindowId, str] = {}
+    for node in sorted(nodes, key=lambda node: node.window_number):
+        before = tips.get(node.parent_ids[0], "") if len(node.parent_ids) == 1 else ""
+        tips[node.window_id] = node.seal.hmac or before
+    return tips
+
+
 def leaves(nodes: Sequence[Node]) -> tuple[WindowId, ...]:
     """Return the sealed windows without a sealed child, in order."""
     continued = {parent for node in nodes if not node.failed for parent in node.parent_ids}

@@ -127,7 +127,7 @@ def closure(steps: Sequence[Step], places: Sequence[int]) -> set[int]:
 
 def find_degradation(tiers: Sequence[str]) -> Degradation:
     """Return the pattern at the end of a path's tiers (SPEC-004 §13.2). Only its last three windows count."""
-    *_, before, last = (0, 0, *(_badness(tier) for tier in tiers))
+    *_, before, last = (0, 0, *map(TIERS.index, tiers))
     if len(tiers) > 1 and last == before == _badness("D"):
         return Degradation.PERSISTENT
     if len(tiers) < 2 or last <= before:

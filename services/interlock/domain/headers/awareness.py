@@ -6,7 +6,9 @@ from dataclasses import fields
 
 from interlock.domain.headers.headers import RequestHeaders
 
-PREFERENCES = frozenset({"report_only", "no_store", "no_cache", "seed", "preferred"})
+PREFERENCES = frozenset(
+    {"report_only", "no_store", "no_cache", "seed", "preferred", "if_match", "max_age_s", "stream_final"}
+)
 """Values that ask for no protection and name no session: with these alone a caller is not aware. Every other one counts, one
 that is added later too, so that what is asked for cannot be overlooked."""
 

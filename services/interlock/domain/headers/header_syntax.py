@@ -18,6 +18,8 @@ DISTORTION_TYPES = frozenset({
     "NUMBER_CHANGED", "NEGATION_FLIP", "DATE_SHIFTED", "ENTITY_SUBSTITUTED", "MAGNITUDE_ALTERED", "CONTEXT_STRIPPED",
 })  # fmt: skip
 STRATEGIES = ("push", "pull", "reflexive", "agentic", "hierarchical", "batch", "streaming", "fan-out", "fan-in")
+PHASES = ("ANALYZE", "PLAN", "GENERATE", "EVALUATE", "CRITIQUE", "REFINE", "INTEGRATE", "COMPLETE")
+"""Phases of the agentic loop, in order (SPEC-008 §6.2)."""
 
 FRACTION = r"(?:0\.[0-9]{1,6}|1\.0{1,6})"
 HASH = r"sha256:[0-9a-f]{64}"
@@ -57,6 +59,8 @@ RESPONSE_SYNTAX: Mapping[str, re.Pattern[str]] = {
         "CRP-Context-Quality-Tier": r"[SABCD]",
         "CRP-Context-Facts-Used": r"[0-9]{1,9}/[0-9]{1,9}",
         "CRP-Context-Tokens-Used": r"[0-9]{1,9}",
+        "CRP-Context-Saturation": FRACTION,
+        "CRP-Context-Cache-Status": r"HIT|(?:MISS|PARTIAL)(?:; reason=[a-z0-9-]{1,48})?",
         "CRP-Context-ETag": HASH,
         "CRP-Context-Strategy": STRATEGY,
         "CRP-Safety-Hallucination-Risk": _LEVEL,
@@ -74,6 +78,7 @@ RESPONSE_SYNTAX: Mapping[str, re.Pattern[str]] = {
         "CRP-Safety-Entailment-Score": FRACTION,
         "CRP-Safety-Oversight-Mode": r"auto|human-review|halt|log-only",
         "CRP-Safety-Policy-Applied": rf"[\x20-\x7e]{{1,{TOKEN_LIMIT}}}",
+        "CRP-Safety-Policy-Violation": "inheritance",
         "CRP-Safety-Nonce": r"base64:[A-Za-z0-9+/=]{1,256}",
         "CRP-Safety-Retry-After": r"[0-9]{1,9}|oversight-required|new-session-required",
         "CRP-Safety-Budget-Warning": r"caution|low",
@@ -111,6 +116,10 @@ RESPONSE_SYNTAX: Mapping[str, re.Pattern[str]] = {
         "CRP-Agent-Session-Parent": rf"crp_sess_{ID}",
         "CRP-Agent-Dispatch-Strategy": STRATEGY,
         "CRP-Agent-Revision-Round": r"[1-3]/[1-3]",
+        "CRP-Agent-Phase": "|".join(PHASES),
+        "CRP-Agent-Tool-Calls": r"[0-9]{1,9}",
+        "CRP-Memory-Tier-Hit": r"[01]",
+        "CRP-LLM-Grounding-Mode": r"context-strict|context-preferred|open",
         # Not in SPEC-002: what a call was bound to its session by (docs/bindings.md).
         "CRP-Session-Binding": r"token|hint|cookie|response|trace|body|conversation|caller",
         "CRP-Set-Session": rf"token=[A-Za-z0-9+/.=_-]{{1,{TOKEN_LIMIT}}}(?:{_SESSION_ATTRIBUTE})*",

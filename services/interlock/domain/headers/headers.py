@@ -28,6 +28,7 @@ from interlock.domain.risk.risk import RiskLevel
 
 PROTOCOL_VERSION = "3.0.0"
 
+_RISKS = [level.name for level in RiskLevel]
 VALUE_LIMIT = 1024
 """Maximum length of every other header value, bytes."""
 
@@ -40,9 +41,12 @@ _LIMITS = {
 LINES = frozenset({"crp-safety-policy", "crp-safety-policy-report-only"})
 """Request headers that may occur several times. Every line is enforced."""
 
-PREFERENCES = frozenset({"crp-context-if-match", "crp-context-session-id"})
+PREFERENCES = frozenset({"crp-context-session-id"})
 """Request headers that are checked here and otherwise ignored. Where there is no token (§12.3), the session id binds a call
 to its session: ``domain.binding.evidence``."""
+
+ANY = "*"
+"""CRP-Context-If-Match of a caller that has some answer, whatever its ETag (SPEC-002 §4.9)."""
 
 APPROVAL = "crp-oversight-token"
 """Request header that is read where a delegation or a release may need an approval, and refused elsewhere."""
@@ -51,25 +55,30 @@ NOT_SUPPORTED: Mapping[str, str] = {"crp-context-acceptance": "context acceptanc
 """Request headers of features that do not exist yet. Ignoring one would lose a protection, so each is refused by name."""
 
 _ACTIVE = LINES | {
-    "crp-session-token", "crp-context-continuation-id", "crp-context-cache", "crp-accept-quality", "crp-accept-risk",
+    "crp-session-token", "crp-context-continuation-id", "crp-context-if-match", "crp-context-cache", "crp-accept-quality", "crp-accept-risk",
     "crp-safety-mode", "crp-safety-oversight-mode", "crp-safety-nonce", "crp-safety-report-uri",
     "crp-agent-safety-budget", "crp-llm-grounding-mode", "crp-llm-reproducibility-seed", "crp-session-action",
     "crp-agent-session-parent", "crp-agent-delegation-grant", "crp-agent-loop-depth", "crp-agent-dispatch-strategy",
-    "crp-agent-fan-in-policy", "crp-context-strategy", "crp-accept-strategy", "crp-compliance-data-residency", APPROVAL,
+    "crp-agent-fan-in-policy", "crp-context-strategy", "crp-accept-strategy", "crp-compliance-data-residency", "crp-stream-final",
+    APPROVAL,
 }  # fmt: skip
 
-FAN_OUT, FAN_IN, BATCH = "fan-out", "fan-in", "batch"
-USABLE = ("push", "reflexive")
+FAN_OUT, FAN_IN, BATCH, PULL, AGENTIC = "fan-out", "fan-in", "batch", "pull", "agentic"
+USABLE = ("push", PULL, "reflexive")
 """Strategies that a preference may select: each takes one window. The others define what a call is, take several windows, or
 are not implemented."""
-NOT_BUILT = ("pull", "agentic", "streaming")
+NOT_BUILT = ("streaming",)
 
 RESPONSE_ONLY = frozenset(
     {name.lower() for name in RESPONSE_SYNTAX}
-    | {f"crp-context-{name}" for name in ("saturation", "cache-status", "mode")}
-    | {f"crp-memory-{name}" for name in ("tier-hit", "ckf-hits", "ckf-community", "knowledge-age")}
-    | {f"crp-agent-{name}" for name in ("phase", "tool-calls")}
-    | {"crp-safety-policy-violation", "crp-safety-stop-inject", "crp-llm-temperature", "crp-onboarding-hint"}
+    | {f"crp-memory-{name}" for name in ("ckf-hits", "ckf-community", "knowledge-age")}
+    | {
+        "crp-context-mode",
+        "crp-safety-policy-violation",
+        "crp-safety-stop-inject",
+        "crp-llm-temperature",
+        "crp-onboarding-hint",
+    }
 ) - (_ACTIVE | PREFERENCES | set(NOT_SUPPORTED))
 """Headers that only the gateway may write. One in a request is refused (HDR-6)."""
 
@@ -97,6 +106,11 @@ class RequestHeaders:
     ceiling: Micros | None
     no_store: bool
     no_cache: bool
+    only_if_known: bool
+    """Whether a call without any source is refused instead of dispatched (only-if-ckf, SPEC-002 §4.10)."""
+    max_age_s: int | None
+    if_match: str | None
+    """ETag of the answer that the caller has, or ``ANY``; ``None``: the call is not conditional (SPEC-002 §4.9)."""
     grounding_mode: str | None
     seed: int | None
     terminate: bool
@@ -112,6 +126,8 @@ class RequestHeaders:
     loop_depth: int | None
     data_residency: str | None
     oversight_token: str | None
+    stream_final: bool = False
+    """Whether a stream ends with an event of its final CRP values."""
 
 
 def read(fields: Iterable[tuple[str, str]], *, delegating: bool = False) -> RequestHeaders:
@@ -125,14 +141,12 @@ def read(fields: Iterable[tuple[str, str]], *, delegating: bool = False) -> Requ
         if is_ours(name):
             lines.setdefault(_known(name.lower()), []).append(_clean(name.lower(), value))
     one = {name: values[0] for name, values in lines.items() if _single(name, values)}
-    _preferences(one)
+    _matching(one, "crp-context-session-id", rf"crp_sess_{ID}")
     cache = _listed(one, "crp-context-cache", r"no-store|no-cache|reuse-ckf|only-if-ckf|max-age=[0-9]{1,9}")
-    if "only-if-ckf" in cache:
-        raise _unsupported("crp-context-cache", "only-if-ckf: a knowledge fabric")
     if APPROVAL in one and not delegating:
         message = f"{APPROVAL} approves a delegation or the release of a held response; this call is neither"
         raise invalid("HEADER_NOT_SUPPORTED", message, header=APPROVAL)
-    risk = _one_of(one, "crp-accept-risk", [level.name for level in RiskLevel], fold=str.upper)
+    risk = _one_of(one, "crp-accept-risk", _RISKS, fold=str.upper)
     seed = _matching(one, "crp-llm-reproducibility-seed", r"[0-9]{1,18}")
     depth = _matching(one, "crp-agent-loop-depth", r"[0-9]{1,9}", "a whole number")
     action = _one_of(one, "crp-session-action", ["terminate", "branch"])
@@ -153,6 +167,9 @@ def read(fields: Iterable[tuple[str, str]], *, delegating: bool = False) -> Requ
         ceiling=_ceiling(one),
         no_store="no-store" in cache,
         no_cache="no-cache" in cache,
+        only_if_known="only-if-ckf" in cache,
+        max_age_s=_max_age(cache),
+        if_match=_matching(one, "crp-context-if-match", rf"{HASH}|\*"),
         grounding_mode=_one_of(one, "crp-llm-grounding-mode", ["context-strict", "context-preferred", "open", "auto"]),
         seed=None if seed is None else int(seed),
         terminate=action == "terminate",
@@ -165,6 +182,7 @@ def read(fields: Iterable[tuple[str, str]], *, delegating: bool = False) -> Requ
         loop_depth=None if depth is None else int(depth),
         data_residency=_residency(one),
         oversight_token=_matching(one, APPROVAL, r"approved:sha256:[A-Za-z0-9+/=_.:~-]+"),
+        stream_final=_one_of(one, "crp-stream-final", ["event"]) is not None,
     )
 
 
@@ -249,9 +267,9 @@ def _ceiling(one: Mapping[str, str]) -> Micros | None:
     return Micros(int(whole) * FULL + int(decimals[:6].ljust(6, "0")))
 
 
-def _preferences(one: Mapping[str, str]) -> None:
-    _matching(one, "crp-context-if-match", rf"{HASH}|\*")
-    _matching(one, "crp-context-session-id", rf"crp_sess_{ID}")
+def _max_age(cache: Sequence[str]) -> int | None:
+    """Return the least of the ages that a call accepts, seconds."""
+    return min((int(one.removeprefix("max-age=")) for one in cache if one.startswith("max-age=")), default=None)
 
 
 def _strategies(one: Mapping[str, str]) -> tuple[str | None, tuple[str, ...]]:

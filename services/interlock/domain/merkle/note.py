@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 
+from interlock.domain.merkle.log_name import name_problem
 from interlock.domain.merkle.tree import HASH_BYTES
 
 ED25519 = 0x01
@@ -31,7 +32,6 @@ Sign = Callable[[bytes], bytes]
 Verify = Callable[[bytes, bytes, bytes], bool]
 """Returns whether a signature of a message is valid for a public key."""
 
-_NAME = re.compile(r"[A-Za-z0-9._/:-]{1,128}", re.ASCII)
 _SIZE = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
 _KEY_ID = re.compile(r"[0-9a-f]{8}", re.ASCII)
 _DASH = "\u2014 "
@@ -80,11 +80,6 @@ class VerifiedCheckpoint:
     checkpoint: Checkpoint
     signed_at: int
     note: str
-
-
-def name_problem(name: str) -> str:
-    """Return why *name* is no valid name of a log; empty if it is valid."""
-    return "" if _NAME.fullmatch(name) else "must have 1 to 128 letters, digits and ._/:- such as example.com/audit"
 
 
 def verifier_key(text: str) -> VerifierKey:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from interlock.domain.breaker import BreakerState, breaker_state
 from interlock.domain.budget import EXHAUSTED_AT, FULL, Micros, charge
@@ -37,7 +38,7 @@ class Situation:
     no_store: bool
     progress: Progress = field(default=SPENT)
     reviewed: bool = True
-    """Whether a reviewer is registered who may release: without one, what would be held is halted."""
+    """Whether a reviewer is registered who may release: without one, what would be held is halted, and no halt has a way out."""
     observed: bool = False
     """Whether the response is delivered in any case, and the decision only tells what would have been done."""
 
@@ -55,6 +56,7 @@ class PolicyOutcome:
     reason: str = ""
     halt_reason: str = ""
     oversight_required: bool = False
+    """Whether a registered reviewer may release the response; never true where nobody could."""
     remedies: tuple[Remedy, ...] = ()
     """The remedies of a re-dispatch; empty for every other action."""
     strategy: str = ""
@@ -114,7 +116,7 @@ def _enforced(situation: Situation, findings: Findings) -> Verdict:
     broken = (*breaches(policy, findings), *_not_accepted(situation, findings))
     tried = _treatment(situation, policy, findings, broken)
     return Verdict(
-        outcome=_treated(tried) if tried else _outcome(broken, state, findings, reviewed=situation.reviewed),
+        outcome=_treated(tried) if tried else _outcome(broken, state, findings, _release(situation, oversight)),
         oversight=oversight,
         warned=policy.warn_on is not None and findings.risk >= policy.warn_on,
         broken=broken,
@@ -154,9 +156,11 @@ def _not_accepted(situation: Situation, findings: Findings) -> list[Breach]:
     risk, tiers = situation.accept_risk, situation.accept_quality
     if risk is not None and findings.risk > risk:
         found.append(Breach(f"CRP-Accept-Risk {risk.name}", RISK_NOT_ACCEPTED, findings.risk.name, Action.HALT))
+    if not tiers:
+        return found
     ranked = list(Tier)
-    lowest = max((ranked.index(tier) for tier in tiers), default=len(ranked))
-    if tiers and (findings.tier is None or ranked.index(findings.tier) > lowest):
+    lowest = max(ranked.index(tier) for tier in tiers)
+    if findings.tier is None or ranked.index(findings.tier) > lowest:
         named = " ".join(tier for tier in ranked if tier in tiers)
         found.append(not_good_enough(f"CRP-Accept-Quality {named}", findings.tier))
     return found
@@ -200,7 +204,18 @@ def _treated(tried: Treatment) -> PolicyOutcome:
     )
 
 
-def _outcome(broken: tuple[Breach, ...], state: BreakerState, findings: Findings, *, reviewed: bool) -> PolicyOutcome:
+class _Release(NamedTuple):
+    """What reviewers may do: release a held response, and one that ``halt-on`` halted (requirements.md, reading 15)."""
+
+    held: bool
+    halted: bool
+
+
+def _release(situation: Situation, oversight: Oversight) -> _Release:
+    return _Release(situation.reviewed, situation.reviewed and oversight is not Oversight.HALT)
+
+
+def _outcome(broken: tuple[Breach, ...], state: BreakerState, findings: Findings, release: _Release) -> PolicyOutcome:
     """Return the outcome, named by its gravest cause.
 
     The order is: a spent budget, which ends the session; a prohibited use; findings in the response; absent signals.
@@ -208,24 +223,26 @@ def _outcome(broken: tuple[Breach, ...], state: BreakerState, findings: Findings
     if state is BreakerState.OPEN:
         return _halt("budget", BUDGET_DEPLETED, "SAFETY_BUDGET_DEPLETED")
     if findings.prohibited:
-        return _halt("eu-ai-act", SAFETY_HALT, "UNACCEPTABLE_EU_AI_ACT", oversight_required=True)
+        return _halt("eu-ai-act", SAFETY_HALT, "UNACCEPTABLE_EU_AI_ACT")
     halting = [breach for breach in broken if breach.action is Action.HALT]
     if halting:
-        return _halted_by(min(halting, key=lambda each: each.missing), findings.risk)
+        # What another directive forbids too, such as block-pii, no approval of the risk lets out.
+        releasable = release.halted and all(breach.name == "halt-on" for breach in halting)
+        return _halted_by(min(halting, key=lambda each: each.missing), findings.risk, releasable=releasable)
     for action in (Action.HOLD, Action.REJECT_QUALITY):
         first = next((breach for breach in broken if breach.action is action), None)
         if first is not None:
-            return _kept_back(first, reviewed=reviewed)
+            return _kept_back(first, reviewed=release.held)
     return _DELIVERED
 
 
-def _halted_by(breach: Breach, risk: RiskLevel) -> PolicyOutcome:
+def _halted_by(breach: Breach, risk: RiskLevel, *, releasable: bool) -> PolicyOutcome:
     if breach.missing:
         return _halt(breach.name, SIGNAL_NOT_AVAILABLE, SIGNAL_NOT_AVAILABLE)
     if breach.type == RISK_NOT_ACCEPTED:
         return _halt(breach.name, RISK_NOT_ACCEPTED, RISK_NOT_ACCEPTED)
-    if breach.name in {"halt-on", "oversight"}:  # SPEC-006 §3.2: CRP-Safety-Retry-After is oversight-required
-        return _halt(breach.name, SAFETY_HALT, f"{risk.name}_HALLUCINATION_RISK", oversight_required=True)
+    if breach.name in {"halt-on", "oversight"}:
+        return _halt(breach.name, SAFETY_HALT, f"{risk.name}_HALLUCINATION_RISK", oversight_required=releasable)
     return _halt(breach.name, SAFETY_HALT, breach.type)
 
 
@@ -238,7 +255,7 @@ def _halt(cause: str, reason: str, halt_reason: str, *, oversight_required: bool
 def _kept_back(breach: Breach, *, reviewed: bool) -> PolicyOutcome:
     held = breach.action is Action.HOLD
     if held and not reviewed:  # held for nobody, it would only expire
-        return _halt(breach.name, HUMAN_REVIEW_UNAVAILABLE, HUMAN_REVIEW_UNAVAILABLE, oversight_required=True)
+        return _halt(breach.name, HUMAN_REVIEW_UNAVAILABLE, HUMAN_REVIEW_UNAVAILABLE)
     return PolicyOutcome(
         action=breach.action,
         cause=breach.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from enum import IntEnum, StrEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from interlock.domain.risk.risk import RiskLevel
@@ -84,6 +85,7 @@ class Policy(NamedTuple):
     block_fabrication: bool = False
     block_repetition: bool = False
     max_repetition: Repetition | None = None
+    max_cannot_tell: int | None = None
     upgrade_on_risk: Strategy | None = None
     oversight: Oversight | None = None
     report_uri: frozenset[str] = frozenset()
@@ -144,6 +146,7 @@ _WRITERS: dict[str, Callable[[Any], Iterator[tuple[str, ...]]]] = {
     "block-fabrication": _flag,
     "block-repetition": _flag,
     "max-repetition": _name,
+    "max-cannot-tell": _threshold,
     "upgrade-on-risk": _kebab,
     "oversight": _kebab,
     "report-uri": _endpoints,
@@ -170,6 +173,7 @@ def directives(policy: Policy) -> list[tuple[str, tuple[str, ...]]]:
     ]
 
 
+@lru_cache(maxsize=256)  # a deployment has few policies, and each call asks for the text of its own several times
 def canonical(policy: Policy) -> str:
     """Return the canonical text: fixed order, two decimals, ``"; "`` between directives (design.md, Policy hash)."""
     return "; ".join(" ".join((name, *values)) for name, values in directives(policy))

@@ -150,6 +150,10 @@ def _contents(policy: Policy, findings: Findings) -> Iterator[Breach]:
         yield _found("block-repetition", "REPETITION_SEVERE", repetition)
     if policy.max_repetition is not None and (level is None or level > policy.max_repetition):
         yield _found(f"max-repetition {policy.max_repetition.name}", "REPETITION_ABOVE_MAXIMUM", repetition)
+    most, share = policy.max_cannot_tell, findings.cannot_tell
+    if most is not None and (share is None or not share <= most / 100):  # so that NaN is above every maximum
+        directive = f"max-cannot-tell {written('max-cannot-tell', most)}"
+        yield _found(directive, "CANNOT_TELL_ABOVE_MAXIMUM", None if share is None else repr(share))
 
 
 def _found(directive: str, kind: str, found: object) -> Breach:

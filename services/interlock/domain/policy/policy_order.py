@@ -41,6 +41,7 @@ _JOINS: dict[str, Callable[[Any, Any], Any]] = {
     "block-fabrication": or_,
     "block-repetition": or_,
     "max-repetition": min,
+    "max-cannot-tell": min,
     "upgrade-on-risk": max,
     "oversight": max,
     "report-uri": or_,

@@ -143,6 +143,7 @@ READERS: Mapping[str, Reader] = {
     "block-fabrication": _flag,
     "block-repetition": _flag,
     "max-repetition": _word({level.name: level for level in Repetition if level is not Repetition.SEVERE}),
+    "max-cannot-tell": _threshold,
     "upgrade-on-risk": _word({kebab(strategy): strategy for strategy in Strategy}),
     "oversight": _OVERSIGHT,
     "report-uri": _uri,

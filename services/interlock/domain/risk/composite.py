@@ -64,6 +64,7 @@ class Floor(Enum):
     UNGROUNDED_ARGUMENT = "UNGROUNDED_ARGUMENT"
     UNUSUAL_ARGUMENT = "UNUSUAL_ARGUMENT"
     UNSAID_TOOL_VALUE = "UNSAID_TOOL_VALUE"
+    CONSUMED_RISK = "CONSUMED_RISK"
 
 
 _SEVERE = {
@@ -152,11 +153,13 @@ def compose(
     floors: Iterable[Floor] = (),
     calibration: Calibration,
     doubt: float = 0.0,
+    at_least: float = 0.0,
 ) -> Composite:
     """Return the composite of one answer.
 
     *doubt*, 0.0 to 1.0, is the base that claims of which the evidence says nothing would give. It orders answers of the class LOW
-    and raises none above it.
+    and raises none above it. *at_least* is the score of the earlier answers that this one rests on (requirements.md, reading 16);
+    from MEDIUM up it is a floor like the others, CONSUMED_RISK.
 
     A signal outside 0.0 to 1.0 is clamped; NaN makes the answer CRITICAL (reliability.md A-40). Amplifiers multiply, so a
     base of 0.0 remains 0.0. A floor raises a score and never lowers it. The weights of signals that were not measured are
@@ -166,12 +169,13 @@ def compose(
     weights = asdict(calibration.weights)
     share = math.fsum(weights[name] for name in values) if len(values) < len(weights) else 1.0
     applied = tuple(a for a in Amplifier if a in set(amplifiers))
-    held = tuple(f for f in Floor if f in set(floors))
+    consumed = [Floor.CONSUMED_RISK] if at_least >= MEDIUM_FROM else []
+    held = tuple(f for f in Floor if f in {*floors, *consumed})
     if any(math.isnan(value) for value in values.values()):
         return Composite(1.0, 1.0, RiskLevel.CRITICAL, applied, held)
     base = math.fsum(weights[name] * _clamped(value) for name, value in values.items()) / share
     amplified = base * math.prod(calibration.factors[a] for a in applied)
-    floor = max((max(_SEVERE.get(one, 0.0), calibration.floor) for one in held), default=0.0)
+    floor = max([_clamped(at_least), *(max(_SEVERE.get(one, 0.0), calibration.floor) for one in held)])
     score = min(1.0, max(amplified, floor))
     score += max(0.0, _LOW_AT_MOST - score) * _clamped(doubt)
     return Composite(base, score, classify(score), applied, held)

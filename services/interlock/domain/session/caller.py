@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from interlock.domain.budget import OPEN_AT, Micros
-from interlock.domain.ids import SessionId
+from interlock.domain.ids import SessionId, WindowId
 from interlock.domain.session.session_refusals import refusal
 
 PERIODS_KEPT = 2
@@ -44,6 +44,13 @@ class Period:
     number: int
     cap: Micros
     spent: Mapping[SessionId, Micros] = field(default_factory=dict)
+    holds: Mapping[WindowId, Micros] = field(default_factory=dict)
+    """What windows opened in it may still cost of which a part was released (``holding``)."""
+
+    @property
+    def held(self) -> Micros:
+        """All holds together."""
+        return Micros(sum(self.holds.values()))
 
     @property
     def left(self) -> Micros:
@@ -81,6 +88,8 @@ class CallerView:
     cap: Micros
     left: Micros
     previous: int
+    held: Micros = Micros(0)  # noqa: RUF009 - a NewType's constructor returns the number itself
+    """What of it windows may still cost of which a part was released."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +110,8 @@ def enter(state: CallerState | None, ask: CallerAsk) -> tuple[CallerState, Calle
         state = CallerState((state.now, Period(ask.number, ask.cap)))
     if state.now.left <= OPEN_AT:
         raise refusal("CALLER_BUDGET_DEPLETED", state.now.left, state.now.number)
+    if state.now.left - state.now.held <= OPEN_AT:
+        raise refusal("BUDGET_HELD")
     return state, view_of(ask.caller_id, state)
 
 
@@ -166,10 +177,10 @@ def _there(state: CallerState | None) -> CallerState:
 def view_of(caller_id: SessionId, state: CallerState, period: Period | None = None) -> CallerView:
     """Return what is told of a caller in *period*, the present one if none is given."""
     told = period or state.now
-    return CallerView(caller_id, told.number, told.cap, told.left, state.previous)
+    return CallerView(caller_id, told.number, told.cap, told.left, state.previous, told.held)
 
 
 def _joined(one: Period, other: Period) -> Period:
     sessions = {*one.spent, *other.spent}
     spent = {session: Micros(max(one.spent.get(session, 0), other.spent.get(session, 0))) for session in sessions}
-    return Period(one.number, Micros(min(one.cap, other.cap)), spent)
+    return Period(one.number, Micros(min(one.cap, other.cap)), spent, {**other.holds, **one.holds})

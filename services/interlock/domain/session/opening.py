@@ -6,13 +6,14 @@ limits, so that a window that was sealed always finds its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from interlock.domain.budget import OPEN_AT, Micros
+from interlock.domain.budget import FULL, OPEN_AT, Micros
 from interlock.domain.dag.dag import BRANCH, COMPLETED, FAN_IN, FAN_OUT, LINEAR, Node
 from interlock.domain.dag.lineage import as_steps, closure, trace_history
-from interlock.domain.ids import ContinuationId, WindowId
+from interlock.domain.ids import ContinuationId, SessionId, WindowId
+from interlock.domain.session.above import Above, above_of, check_above
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.state import VOID, Lease, OpenedWindow, OpenWindow, Parent, SessionState, Status
 
@@ -26,12 +27,13 @@ FACTS_KEPT = 4096
 Parents = tuple[Node, ...]
 
 
-def open_window(state: SessionState | None, ask: OpenWindow) -> tuple[SessionState, OpenedWindow]:
-    """Take the lease of the next window (SPEC-004 §4.2; SPEC-007 §5).
+def open_window(states: Mapping[SessionId, SessionState], ask: OpenWindow) -> tuple[SessionState, OpenedWindow]:
+    """Take the lease of the next window (SPEC-004 §4.2; SPEC-007 §5). *states* has the session and those above it.
 
     A lease that ran out is taken over, and its window is named as unsettled: it may have been sealed.
     """
-    state = _alive(state, ask)
+    state = _alive(states.get(ask.session_id), ask)
+    check_above(above := above_of(states, state))
     parents, left_out = _fan_in(state, ask) if ask.pattern == FAN_IN else (_parent(state, ask), ())
     if ask.token_policy_hash != state.policy.hash:
         raise refusal("POLICY_HASH_MISMATCH")
@@ -43,13 +45,21 @@ def open_window(state: SessionState | None, ask: OpenWindow) -> tuple[SessionSta
         raise refusal("SESSION_TERMINATED")
     check_width(state, lease, (*live, *waiting))
     _check_flight(live, lease, ask.now_ms)
-    return replace(state, leases=(*live, lease), expired=waiting), _opened(state, ask, parents, left_out, lapsed)
+    return replace(state, leases=(*live, lease), expired=waiting), _opened(
+        state, ask, parents, left_out, lapsed, above=above
+    )
 
 
 def _opened(
-    state: SessionState, ask: OpenWindow, parents: Parents, left_out: tuple[WindowId, ...], lapsed: Lease | None
+    state: SessionState,
+    ask: OpenWindow,
+    parents: Parents,
+    left_out: tuple[WindowId, ...],
+    lapsed: Lease | None,
+    *,
+    above: Above,
 ) -> OpenedWindow:
-    path = Micros(min([ask.token_budget, start_of(state, parents)]))
+    path = above.holds(_path(state, ask, parents), summing=state.terms.accumulate)
     places = [at for at, node in enumerate(state.nodes) if node in parents]
     return OpenedWindow(
         terms=state.terms,
@@ -57,13 +67,23 @@ def _opened(
         pattern=ask.pattern,
         parents=tuple(sorted((_told(node) for node in parents), key=lambda parent: parent.window_id)),
         path_budget=path,
-        session_budget=Micros(min(state.budget, path)),
+        session_budget=Micros(min(state.budget - _held_by_others(state, ask), ask.token_budget, path)),
         lapsed=lapsed,
         left_out=left_out,
         facts=state.facts,
         history=trace_history(as_steps(state.nodes), places),
         untold=state.untold,
+        lapsed_hold=Micros(sum(hold.amount for hold in state.holds if lapsed and hold.window_id == lapsed.window_id)),
     )
+
+
+def _path(state: SessionState, ask: OpenWindow, parents: Parents) -> Micros:
+    """Return what the window's path starts with. A token tells the session's budget, which a path may be above.
+
+    One that tells less than the session has vouches for a charge that the store lost: then no path has more than it tells.
+    """
+    bound = ask.token_budget if ask.token_budget < state.budget else FULL
+    return Micros(min(start_of(state, parents), ask.path_ceiling, bound))
 
 
 def _told(node: Node) -> Parent:
@@ -87,7 +107,13 @@ def _alive(state: SessionState | None, ask: OpenWindow) -> SessionState:
         raise refusal("SESSION_STATE_LOST")
     if (left := min(state.budget, ask.token_budget)) <= OPEN_AT:
         raise refusal("BUDGET_DEPLETED", left)
+    if left - _held_by_others(state, ask) <= OPEN_AT:
+        raise refusal("BUDGET_HELD")
     return state
+
+
+def _held_by_others(state: SessionState, ask: OpenWindow) -> int:
+    return sum(hold.amount for hold in state.holds if hold.window_id != ask.window_id)
 
 
 def check_limits(state: SessionState, number: int, leases: Iterable[Lease]) -> None:

@@ -15,6 +15,7 @@ from interlock.domain.dag.dag import LINEAR, Node
 from interlock.domain.errors import Refused, conflict, invalid
 from interlock.domain.ids import SessionId, WindowId
 from interlock.domain.session.caller import PERIODS_KEPT, Spent
+from interlock.domain.session.hold import BudgetHold
 from interlock.domain.session.opening import FACTS_KEPT
 from interlock.domain.session.rule import UNTOLD_KEPT, commit_window, fail_window, new_session, terminate
 from interlock.domain.session.session_policy import tightened
@@ -63,6 +64,15 @@ class Ended:
 
 
 @dataclass(frozen=True)
+class StreamBegan:
+    """A part of a window's answer was released before the window was sealed: it holds the most that it may cost."""
+
+    session_id: SessionId
+    hold: BudgetHold
+    lease: Lease
+
+
+@dataclass(frozen=True)
 class Lowered:
     """A settlement below left a session this budget. The settlement itself is replayed too: this is what it came to."""
 
@@ -70,7 +80,7 @@ class Lowered:
     budget: Micros
 
 
-Step = SessionBegan | Unrecorded | CommitWindow | FailWindow | Ended | Lowered
+Step = SessionBegan | Unrecorded | CommitWindow | FailWindow | Ended | Lowered | StreamBegan
 
 Rebuilt = dict[SessionId, SessionState]
 
@@ -125,9 +135,19 @@ def _after(states: Rebuilt, root: SessionId, step: Step, following: Lease | None
         return {} if sealed else {step.session_id: fail_window(state, step)[0]}
     if isinstance(step, Ended):
         return {step.session_id: terminate(state)[0]}
+    if isinstance(step, StreamBegan):
+        return {step.session_id: _streaming(state, step)}
     if isinstance(step, Lowered):
         return {step.session_id: _lowered(state, step.budget)}
     raise _incomplete(step.session_id, "UNRECORDED")
+
+
+def _streaming(state: SessionState, step: StreamBegan) -> SessionState:
+    """Return a session with the hold of a window, and its lease: when that runs out, the window is closed at what it holds."""
+    known = {node.window_id for node in state.nodes} | {hold.window_id for hold in state.holds}
+    if step.hold.window_id in known:
+        return state
+    return replace(state, leases=(*state.leases, step.lease), holds=(*state.holds, step.hold))
 
 
 def _lowered(state: SessionState, told: Micros) -> SessionState:
@@ -163,12 +183,23 @@ def _settled(states: Rebuilt, state: SessionState, ask: CommitWindow, following:
     if policy and policy.hash != state.policy.hash:
         policy = tightened(state.policy, policy)
     own = Lease(ask.window_id, 0, ask.pattern, ask.parent_ids)
-    held = replace(state, leases=(own, *([following] if following else [])))
+    streaming = _holding(state.leases, state)
+    held = replace(state, leases=(own, *([following] if following else []), *streaming))
     asked = replace(ask, policy=policy, policy_base=None)
     changed = commit_window({**states, ask.session_id: held}, asked)[0]
     if not changed:
         raise _incomplete(ask.session_id, "SEALED_TWICE")
-    return {**changed, ask.session_id: replace(changed[ask.session_id], leases=())}
+    return {**changed, ask.session_id: _with_streams(changed[ask.session_id], streaming)}
+
+
+def _with_streams(settled: SessionState, streaming: tuple[Lease, ...]) -> SessionState:
+    """Return a session with no lease but those of windows that hold something."""
+    return replace(settled, leases=_holding(streaming, settled))
+
+
+def _holding(leases: Iterable[Lease], state: SessionState) -> tuple[Lease, ...]:
+    held = {hold.window_id for hold in state.holds}
+    return tuple(lease for lease in leases if lease.window_id in held)
 
 
 def merged(stored: SessionState | None, rebuilt: SessionState, *, ended: bool = False) -> SessionState:
@@ -202,9 +233,22 @@ def merged(stored: SessionState | None, rebuilt: SessionState, *, ended: bool = 
         spent=_spent(stored, rebuilt),
         facts=tuple(dict.fromkeys((*stored.facts, *rebuilt.facts)))[-FACTS_KEPT:] if behind else stored.facts,
     )
+    whole = _with_holds(whole, rebuilt)
     gone = {text for text in stored.replaced | rebuilt.replaced | {stored.policy} if text != whole.policy}
     whole = replace(whole, replaced=frozenset(gone) if behind else stored.replaced)
     return _with_windows(whole, rebuilt, budget=budget, status=status)
+
+
+def _with_holds(state: SessionState, rebuilt: SessionState) -> SessionState:
+    """Return a session with the holds of the chain that it lacks, and their leases; those that are settled go with their windows."""
+    held = {hold.window_id for hold in state.holds}
+    settled = {node.window_id for node in state.nodes}
+    lacking = tuple(hold for hold in rebuilt.holds if hold.window_id not in held | settled)
+    there = {lease.window_id for lease in (*state.leases, *state.expired)}
+    leases = (
+        lease for lease in _holding(rebuilt.leases, replace(rebuilt, holds=lacking)) if lease.window_id not in there
+    )
+    return replace(state, holds=(*state.holds, *lacking), leases=(*state.leases, *leases))
 
 
 def _spent(stored: SessionState, rebuilt: SessionState) -> Spent:
@@ -237,6 +281,7 @@ def _with_windows(state: SessionState, rebuilt: SessionState, *, budget: Micros,
         nodes=nodes,
         outcomes=tuple(_at(place, outcome) for place, outcome in enumerate(outcomes, 1)),
         leases=_still(state.leases, nodes),
+        holds=tuple(hold for hold in state.holds if hold.window_id not in {node.window_id for node in nodes}),
         expired=_still(state.expired, nodes),
         untold=(*state.untold, *(node.window_id for node, _ in moved))[-UNTOLD_KEPT:],
         late=frozenset((state.late | late) - continued),

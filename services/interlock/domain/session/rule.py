@@ -14,7 +14,9 @@ from interlock.domain.budget import FULL, Micros, charge
 from interlock.domain.dag.dag import FAN_IN, LINEAR, NO_SEAL, Node, violations
 from interlock.domain.dag.lineage import as_steps, trace_history
 from interlock.domain.ids import SessionId, WindowId
+from interlock.domain.session.above import Above, above_of
 from interlock.domain.session.caller import spend
+from interlock.domain.session.holding import freed
 from interlock.domain.session.opening import FACTS_KEPT, Parents, check_limits, check_width, places, start_of
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.state import (
@@ -56,20 +58,24 @@ def commit_window(states: States, ask: CommitWindow) -> tuple[Changed, Committed
         raise refusal("SESSION_STATE_LOST")
     if ask.ancestors != state.terms.ancestors:
         raise refusal("ANCESTORS_MISMATCH")
+    above = above_of(states, state)
     for node, outcome in zip(state.nodes, state.outcomes, strict=True):
         if node.window_id == ask.window_id:
-            return {}, _again(state, outcome, ask)
-    if any(ancestor not in states for ancestor in ask.ancestors) or _set_back(state, ask):
+            return {}, _again(state, outcome, ask, above)
+    if _set_back(state, ask) or _set_back_above(states, ask):
         raise refusal("SESSION_STATE_LOST")
     parents = _place(state, ask)
-    outcome, cap = _settled(state, ask, parents)
-    above, effects = _cascade(states, ask, state, outcome)
+    outcome, cap = _settled(state, ask, parents, above)
+    lowered, effects = _cascade(states, ask, state, outcome)
     if any(effect.before != effect.after or effect.status != states[effect.session_id].status for effect in effects):
         outcome = replace(outcome, ancestors=effects)
     settled = _advanced(state, ask, outcome, cap)
     if violations(settled.nodes):
         raise refusal("DAG_INVARIANT_VIOLATED")
-    return {**above, ask.session_id: settled}, _committed(settled, outcome, duplicate=False)
+    changed = {**states, **lowered}
+    return {**lowered, ask.session_id: settled}, _committed(
+        settled, outcome, above_of(changed, settled), duplicate=False
+    )
 
 
 def _set_back(state: SessionState, ask: CommitWindow) -> bool:
@@ -82,10 +88,21 @@ def _set_back(state: SessionState, ask: CommitWindow) -> bool:
     return state.budget > ask.chain.budget or sealed + len(flying) < ask.chain.sealed
 
 
-def _again(state: SessionState, outcome: CommitOutcome, ask: CommitWindow) -> Committed:
+def _set_back_above(states: States, ask: CommitWindow) -> bool:
+    """Tell whether the store holds a session above as its audit chain does not: with more left, with less done, or not ended."""
+    for session_id, chain in zip(ask.ancestors, ask.above, strict=False):
+        one = states[session_id]
+        done = sum(not node.failed for node in one.nodes) + len(one.leases) + len(one.expired)
+        open_again = chain.ended and one.status is not Status.TERMINATED
+        if one.budget > chain.budget or done < chain.sealed or open_again:
+            return True
+    return False
+
+
+def _again(state: SessionState, outcome: CommitOutcome, ask: CommitWindow, above: Above) -> Committed:
     if (outcome.hmac, outcome.charge) != (ask.seal.hmac, ask.charge):
         raise refusal("WINDOW_ID_REUSED")
-    return _committed(state, outcome, duplicate=True)
+    return _committed(state, outcome, above, duplicate=True)
 
 
 def _place(state: SessionState, ask: CommitWindow) -> Parents:
@@ -124,11 +141,14 @@ def _check_line(state: SessionState, parents: Parents, *, held: bool) -> None:
             raise refusal("PARENT_NOT_TIP")
 
 
-def _settled(state: SessionState, ask: CommitWindow, parents: Parents) -> tuple[CommitOutcome, Micros]:
-    """Return what the settlement does to the session, and the cap on what starts after it."""
+def _settled(state: SessionState, ask: CommitWindow, parents: Parents, above: Above) -> tuple[CommitOutcome, Micros]:
+    """Return what the settlement does to the session, and the cap on what starts after it.
+
+    Where costs add up in the tree, what the sessions above have left is all that there is (requirements.md, reading 13).
+    """
     summing = state.sums(ask)
-    start = min(start_of(state, parents), ask.ceiling, state.budget if summing else FULL)
-    path = charge(Micros(start), ask.charge)
+    start = Micros(min(start_of(state, parents), ask.ceiling, state.budget if summing else FULL))
+    path = charge(above.holds(start, summing=state.terms.accumulate), ask.charge)
     budget, index, limits = Micros(min(state.budget, path)), len(state.nodes) + 1, state.terms.limits
     status = state.status
     last = ask.window_number == limits.max_windows
@@ -211,6 +231,7 @@ def _advanced(state: SessionState, ask: CommitWindow, outcome: CommitOutcome, ca
         untold=(*state.untold, *([ask.window_id] if state.tells(outcome) else []))[-UNTOLD_KEPT:],
         late=state.late - set(ask.parent_ids),
         spent=spend(state.spent, ask.caller_period, ask.charge) if ask.caller_id else state.spent,
+        holds=freed(state, ask.window_id).holds,
     )
 
 
@@ -223,7 +244,7 @@ def _void(lease: Lease, ask: CommitWindow) -> Lease:
     return replace(lease, pattern=VOID) if _lost(lease, ask) else lease
 
 
-def _committed(state: SessionState, outcome: CommitOutcome, *, duplicate: bool) -> Committed:
+def _committed(state: SessionState, outcome: CommitOutcome, above: Above, *, duplicate: bool) -> Committed:
     nodes = state.nodes[: outcome.index]
     return Committed(
         terms=state.terms,
@@ -232,6 +253,8 @@ def _committed(state: SessionState, outcome: CommitOutcome, *, duplicate: bool) 
         duplicate=duplicate,
         pattern=nodes[-1].pattern,
         history=trace_history(as_steps(nodes), [outcome.index - 1]),
+        left=above.holds(state.budget, summing=state.terms.accumulate),
+        barrier=above.barrier,
     )
 
 
@@ -247,10 +270,10 @@ def fail_window(state: SessionState | None, ask: FailWindow) -> tuple[SessionSta
             return state, False
         raise refusal("WINDOW_SETTLED")
     own = [lease for lease in (*state.leases, *state.expired) if lease.window_id == ask.window_id]
-    freed = _freed(state, ask.window_id)
+    without = _freed(state, ask.window_id)
     lease = own[0] if own else Lease(ask.window_id, 0, ask.pattern, ask.parent_ids)
     if lease.pattern == VOID or not lease.parent_ids:
-        return freed, False
+        return without, False
     parents = tuple(node for node in state.nodes if node.window_id in lease.parent_ids and not node.failed)
     if len(parents) < len(lease.parent_ids):
         raise refusal("SESSION_STATE_LOST")
@@ -262,15 +285,15 @@ def fail_window(state: SessionState | None, ask: FailWindow) -> tuple[SessionSta
     status, breaker = Status.TERMINATED if ended else state.status, breaker_state(state.budget)
     node = Node(ask.window_id, number, lease.parent_ids, None, lease.pattern, path, Micros(0), NO_SEAL, (), ask.reason)
     outcome = CommitOutcome(index, path, state.budget, breaker, status, Micros(0), "", None, number)
-    return replace(freed, status=status, nodes=(*state.nodes, node), outcomes=(*state.outcomes, outcome)), True
+    return replace(without, status=status, nodes=(*state.nodes, node), outcomes=(*state.outcomes, outcome)), True
 
 
 def abandon_window(state: SessionState | None, window_id: WindowId) -> tuple[SessionState, bool]:
     """Give the lease of a window back that was never sealed; the answer says whether it was there."""
     if state is None:
         raise refusal("SESSION_NOT_FOUND")
-    freed = _freed(state, window_id)
-    return freed, freed != state
+    without = freed(_freed(state, window_id), window_id)
+    return without, without.leases != state.leases or without.expired != state.expired
 
 
 def _freed(state: SessionState, window_id: WindowId) -> SessionState:

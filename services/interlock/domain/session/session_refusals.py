@@ -11,6 +11,9 @@ from typing import Any
 from interlock.domain.budget import Micros, as_decimal, budget_band
 from interlock.domain.errors import Refused, conflict, forbidden, halted, invalid, not_found, unavailable
 
+ANCESTOR_HALTED, ANCESTOR_EXHAUSTED, ANCESTOR_ENDED = "ANCESTOR_HALTED", "ANCESTOR_EXHAUSTED", "ANCESTOR_ENDED"
+"""Refusals of a sub-agent's window, by what became of a session above it."""
+
 
 def refusal(reason: str, first: int | str = 0, second: int | str = 0) -> Refused:
     """Return the refusal of that name; what the two values mean depends on the reason."""
@@ -52,6 +55,18 @@ def _depleted(left: int, _: int) -> Refused:
     )
 
 
+def _barred(reason: str, what: str) -> Callable[[Any, Any], Refused]:
+    """Return the maker of the refusal of a sub-agent's window, which names the session above that ended it."""
+    return lambda session, left: halted(
+        reason,
+        f"a session above this one {what}; nothing below it goes on",
+        ancestor_session_id=session,
+        ancestor_safety_budget=as_decimal(Micros(left)),
+        halt_reason=reason,
+        retry_after="new-session-required",
+    )
+
+
 def _caller_unverified(*_: Any) -> Refused:
     # Not said to agents: the sidecar has the budget rebuilt from the audit log and asks again (ADR 0018).
     return unavailable(
@@ -79,6 +94,12 @@ def _limited(reason: str, name: str, text: str) -> Callable[[Any, Any], Refused]
 def _in_flight(left_ms: int, _: int) -> Refused:
     made = conflict("WINDOW_IN_FLIGHT", "another window of this session is in flight")
     made.retry_after_ms = left_ms
+    return made
+
+
+def _held(*_: Any) -> Refused:
+    made = conflict("BUDGET_HELD", "what is left of the budget is held by an answer that is being streamed; try again")
+    made.retry_after_ms = 1000
     return made
 
 
@@ -131,6 +152,9 @@ _MAKE: Mapping[str, Callable[[Any, Any], Refused]] = {
     "SESSION_STATE_UNVERIFIED": _unverified,
     "WINDOW_SETTLED_LATE": _late,
     "BUDGET_DEPLETED": _depleted,
+    "ANCESTOR_HALTED": _barred("ANCESTOR_HALTED", "was halted by its breaker"),
+    "ANCESTOR_EXHAUSTED": _barred("ANCESTOR_EXHAUSTED", "has spent its safety budget to the last"),
+    "ANCESTOR_ENDED": _barred("ANCESTOR_ENDED", "has ended"),
     "CALLER_BUDGET_UNVERIFIED": _caller_unverified,
     "CALLER_BUDGET_DEPLETED": _caller_depleted,
     "MAX_WINDOWS_EXCEEDED": _limited(
@@ -153,12 +177,16 @@ _MAKE: Mapping[str, Callable[[Any, Any], Refused]] = {
     "FAN_IN_INCOMPLETE": _incomplete,
     "FAN_IN_TOO_FEW": _too_few,
     "WINDOW_IN_FLIGHT": _in_flight,
+    "BUDGET_HELD": _held,
     "TOKEN_REPLAYED": _replayed,
     "CONTINUATION_MISMATCH": _mismatch,
     "WINDOW_NUMBER_MISMATCH": _number,
     **{
         reason: _constant(make, reason, message)
         for make, reason, message in (
+            (conflict, "LEASE_LOST", "this window does not hold its lease any more"),
+            (conflict, "HOLD_NOT_POSSIBLE", "nothing is held for this window; its answer is released as a whole"),
+            (conflict, "HOLD_NOT_COVERED", "the budget does not cover the most that this window may cost"),
             (conflict, "SESSION_EXISTS", "there is a session of this id"),
             (conflict, "SESSION_TERMINATED", "this session has ended; start a new one"),
             (not_found, "SESSION_NOT_FOUND", "no such session"),

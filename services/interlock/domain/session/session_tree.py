@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from interlock.domain.breaker import BreakerState, breaker_state
 from interlock.domain.budget import OPEN_AT, Micros
+from interlock.domain.session.above import above_of, check_above
 from interlock.domain.session.rule import Changed, States
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.state import Delegated, ParentView, SessionState, Status
@@ -53,24 +54,27 @@ def view_of(state: SessionState, *, pointer: str = "", grant_id: str = "", appro
 def start_child(states: States, child: SessionState, ask: Delegated) -> tuple[Changed, Micros]:
     """Create a child under its parent; return what changed and the child's budget.
 
-    The budget of *child* is the ceiling that its grant and its caller set; the parent's present one caps it (BUD-7). An
-    ancestor whose breaker is open halts its whole tree: nothing new starts below it.
+    The budget of *child* is the ceiling that its grant and its caller set; the parent's present one caps it (BUD-7), and where
+    costs add up the lowest above. An ancestor that is halted or ended lets nothing new start below it.
     """
     session_id, ancestors = child.terms.session_id, child.terms.ancestors
     if session_id in states:
         raise refusal("SESSION_EXISTS")
-    if any(ancestor not in states for ancestor in ancestors):
-        raise refusal("SESSION_STATE_LOST")
+    above = above_of(states, child)
     parent = states[ancestors[0]]
-    if (lowest := min(states[ancestor].budget for ancestor in ancestors)) <= OPEN_AT:
-        raise refusal("BUDGET_DEPLETED", lowest)
+    if above.lowest <= OPEN_AT:
+        raise refusal("BUDGET_DEPLETED", above.lowest)
+    check_above(above_of(states, parent))
     view = view_of(parent, grant_id=ask.grant_id, approval_id=ask.approval_id)
-    check_delegation(view, approved=bool(ask.approval_id))
+    left = above.holds(parent.budget, summing=parent.terms.accumulate)
+    check_delegation(replace(view, budget=left), approved=bool(ask.approval_id))
     if ask.parent_policy_hash != parent.policy.hash:
         raise refusal("PARENT_POLICY_CHANGED")
-    budget = Micros(min(child.budget, parent.budget))
+    budget = Micros(min(child.budget, left))
     if budget <= OPEN_AT:
         raise refusal("BUDGET_DEPLETED", budget)
+    if left - parent.held <= OPEN_AT:
+        raise refusal("BUDGET_HELD")
     used = replace(
         parent,
         children=(*parent.children, session_id),

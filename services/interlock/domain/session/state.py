@@ -12,6 +12,7 @@ from interlock.domain.dag.dag import LINEAR, Edge, Limits, Node, Seal
 from interlock.domain.dag.lineage import History
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.session.caller import CallerAsk, CallerView, Spent
+from interlock.domain.session.hold import BudgetHold
 
 
 class Status(IntEnum):
@@ -171,6 +172,12 @@ class SessionState:
     late: frozenset[WindowId] = frozenset()
     spent: Spent = ()
     """What its windows cost its caller, by the periods in which they were opened."""
+    holds: tuple[BudgetHold, ...] = ()
+
+    @property
+    def held(self) -> Micros:
+        """What windows may still cost of which a part was released: other windows see the budget less that."""
+        return Micros(sum(hold.amount for hold in self.holds))
 
     @property
     def tip(self) -> Node | None:
@@ -238,6 +245,8 @@ class OpenWindow:
     partial: bool = False
     caller: CallerAsk | None = None
     """The caller whose budget is looked at too; ``None``: none stands above the session."""
+    path_ceiling: Micros = FULL
+    """Most that the window's path may start with: of a call without a token, what its session has left."""
 
 
 @dataclass(frozen=True)
@@ -269,6 +278,8 @@ class OpenedWindow:
     history: History
     untold: tuple[WindowId, ...] = ()
     caller: CallerView | None = None
+    lapsed_hold: Micros = Micros(0)  # noqa: RUF009 - a NewType's constructor returns the number itself
+    """What the window of that lease holds: a part of its answer may have been released."""
 
     @property
     def unsettled(self) -> WindowId | None:
@@ -308,14 +319,25 @@ class CommitWindow:
     parent_charge: Micros = Micros(0)  # noqa: RUF009 - a NewType's constructor returns the number itself
     chain: ChainState = WHOLE
     """State of the session by its audit chain, without this window: a store that holds more budget was set back."""
+    above: tuple[ChainState, ...] = ()
+    """The same of each ancestor, from the parent up; empty: not compared."""
     caller_id: str = ""
     caller_period: int = 0
     """Caller whose budget the charge is counted against, and the period that it was in when the window was opened."""
 
 
 @dataclass(frozen=True)
+class Barrier:
+    """The nearest session above one that lets nothing below it go on: why, and the budget that it has left."""
+
+    reason: str
+    session_id: SessionId
+    budget: Micros
+
+
+@dataclass(frozen=True)
 class Committed:
-    """The answer to a commit: what it did, now or before."""
+    """The answer to a commit: what it did, now or before. *left* and *barrier* are as they are now in either case."""
 
     terms: Terms
     policy_hash: str
@@ -323,6 +345,9 @@ class Committed:
     duplicate: bool
     pattern: str
     history: History
+    left: Micros
+    """What the session has left: the budget that its response and its token carry (requirements.md, reading 12)."""
+    barrier: Barrier | None = None
     caller: CallerView | None = None
 
     @property

@@ -2,6 +2,9 @@
 
 ``b64url(payload) "." b64url(mac)`` without padding. The MAC covers ``b64url({"alg":"HS256","typ":"CRP"}) "." payload`` as
 received: a token is never re-serialised to be checked. There is one algorithm, and it is not read from the token.
+
+What is minted here has one form. What is read is every form that SPEC-007 allows, since another implementation may share the
+master key (SPEC-007 §7.1): ids of SPEC-002 §4.7 and §4.11, ``sb`` as any JSON number, any base64 nonce, ``kv`` or none.
 """
 
 from __future__ import annotations
@@ -10,11 +13,12 @@ import base64
 import hmac
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
 
-from interlock.domain.budget import Micros, as_fixed
+from interlock.domain.budget import FULL, Micros, as_fixed
 from interlock.domain.dag.dag import BRANCH, LINEAR, STRATEGIES, TIERS
 from interlock.domain.errors import Refused, unauthenticated
 from interlock.domain.ids import ENTROPY_BYTES, ContinuationId, SessionId
@@ -33,24 +37,32 @@ HISTORY_KEPT = 256
 KeyOf = Callable[[int, str], bytes | None]
 """Key version and session id to signing key; ``None`` for a version that is not known."""
 
+UNNAMED = 0
+"""Key version of a token that does not name one (SPEC-007 §6.2: it may)."""
+
 _SESSION, _NONCE = "crp_sess_", "base64:"
 _HEADER = encoded(b'{"alg":"HS256","typ":"CRP"}')
+_PRINTED_HEADER = encoded(b'{"alg": "HS256", "typ": "CRP"}')
+"""The header with the spaces that SPEC-007 §3.2 prints, under which another implementation may sign."""
 _FIELDS = ("v", "sid", "win", "qh", "sb", "ct", "cid", "dag", "str", "pol", "ckf", "scope", "iat", "exp", "nonce", "kv")
 _LARGEST = 2**53 - 1
-_HASH = r"(?:sha256:[0-9a-f]{64})?"
+# SPEC-007 §2.2 prints its hashes and its pointer abbreviated; such a text is read, and equals nothing that a store holds.
+_HASH = r"(?:sha256:(?:[0-9A-Fa-f]{64}|[0-9a-z_]{1,60}\.\.\.))?"
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,39})(?:\.[0-9]{1,60})?(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
 _TEXTS = {
     "v": re.compile(re.escape(VERSION)),
-    "sid": re.compile(r"crp_sess_[0-9a-f]{32}"),
-    "sb": re.compile(r"0\.[0-9]{6}|1\.000000"),
+    "sid": re.compile(r"crp_sess_[0-9A-Za-z]{16,32}"),
     "ct": re.compile(_HASH),
-    "cid": re.compile(r"(?:crp_cont_[0-9a-f]{32})?"),
+    "cid": re.compile(r"(?:crp_cont_(?:[0-9A-Za-z]{16,32}|[0-9A-Za-z]{1,29}\.\.\.))?"),
     "dag": re.compile("LINEAR|FAN_OUT|FAN_IN"),
     "str": re.compile("|".join(STRATEGIES)),
     "pol": re.compile(_HASH),
     "ckf": re.compile(_HASH),
     "scope": re.compile(r".{1,128}"),
-    # Whole groups of four: the tail is decoded where the root of the session's tree is wanted.
-    "nonce": re.compile(r"base64:(?:[A-Za-z0-9+/]{4}){4,15}(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)"),
+    # Whole groups of four, with padding or without: the tail is decoded where the root of the session's tree is wanted.
+    "nonce": re.compile(
+        r"base64:(?:[A-Za-z0-9+/]{4}){0,63}(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=?|[A-Za-z0-9+/]{2}(?:==)?)"
+    ),
 }
 
 
@@ -73,6 +85,7 @@ class Token:
     expires_at: int
     nonce: str
     key_version: int
+    """Version of the master key; that of the key that verified it where the token names none."""
 
 
 def nonce_of(entropy: bytes, session: SessionId, root: SessionId, caller_id: str = "") -> str:
@@ -99,7 +112,8 @@ def caller_of(token: Token) -> SessionId | None:
 
 def _tail(token: Token) -> bytes:
     """Return the ids in a nonce: none, one or two; another implementation's nonce has none."""
-    tail = base64.b64decode(token.nonce.removeprefix(_NONCE))[ENTROPY_BYTES:]
+    text = token.nonce.removeprefix(_NONCE).rstrip("=")
+    tail = base64.b64decode(text + "=" * (-len(text) % 4))[ENTROPY_BYTES:]
     return tail if len(tail) in {ENTROPY_BYTES, 2 * ENTROPY_BYTES} else b""
 
 
@@ -138,9 +152,10 @@ def mint(token: Token, key: bytes) -> str:
     return (payload + b"." + encoded(compute_mac(_HEADER, payload, key))).decode("ascii")
 
 
-def verify(text: str, key_of: KeyOf, *, now_us: int, scope: str | None) -> Token:
+def verify(text: str, key_of: KeyOf, *, now_us: int, scope: str | None, versions: Sequence[int] = (UNNAMED,)) -> Token:
     """Return what a token says when all of it holds; ``scope=None`` leaves the scope to the caller.
 
+    *versions* are tried in turn for a token that names no key version (SPEC-007 §6.1).
     Refused with TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_FROM_FUTURE, TOKEN_EXPIRED or
     TOKEN_SCOPE_MISMATCH. Whether it is the latest one of its session only the store knows.
     """
@@ -149,16 +164,26 @@ def verify(text: str, key_of: KeyOf, *, now_us: int, scope: str | None) -> Token
         token = _read(parse_json(decoded(payload), parse_float=_Fraction))
     except MalformedError as flaw:
         raise _malformed(str(flaw)) from None
-    # The id is checked before it becomes the salt of a key.
-    key = key_of(token.key_version, token.session_id)
-    if key is None:
-        raise unauthenticated("TOKEN_KEY_UNKNOWN", "the key that signed this token is not known here")
-    if not hmac.compare_digest(compute_mac(_HEADER, payload, key), mac):
-        raise unauthenticated("TOKEN_SIGNATURE_INVALID", "the signature of the session token does not hold")
+    named = token.key_version != UNNAMED
+    version = _signed_by(token.session_id, payload, mac, key_of, (token.key_version,) if named else versions)
+    if not named:
+        token = replace(token, key_version=version)
     _check_time(token, now_us)
     if scope is not None and not hmac.compare_digest(token.scope.encode(), scope.encode()):
         raise unauthenticated("TOKEN_SCOPE_MISMATCH", "the session belongs to another key")
     return token
+
+
+def _signed_by(session_id: SessionId, payload: bytes, mac: bytes, key_of: KeyOf, versions: Sequence[int]) -> int:
+    """Return the first of *versions* whose key signed the payload. The id was checked before it becomes the salt of a key."""
+    keys = [(version, key) for version in versions if (key := key_of(version, session_id)) is not None]
+    if not keys:
+        raise unauthenticated("TOKEN_KEY_UNKNOWN", "the key that signed this token is not known here")
+    for version, key in keys:
+        for header in (_HEADER, _PRINTED_HEADER):
+            if hmac.compare_digest(compute_mac(header, payload, key), mac):
+                return version
+    raise unauthenticated("TOKEN_SIGNATURE_INVALID", "the signature of the session token does not hold")
 
 
 def claimed(text: str) -> Token:
@@ -185,20 +210,21 @@ def _malformed(why: str) -> Refused:
 
 
 def _read(values: Any) -> Token:
-    if not isinstance(values, dict) or set(values) != set(_FIELDS):
+    if not isinstance(values, dict) or set(values) | {"kv"} != set(_FIELDS):
         raise _malformed("its fields are not the fields of a token")
+    values = {"kv": UNNAMED, **values}
     _check_types(values)
     return Token(
         session_id=SessionId(values["sid"]),
         window=values["win"],
         quality_history=tuple(values["qh"]),
-        budget=Micros(int(values["sb"].replace(".", ""))),
-        chain_tip=values["ct"],
+        budget=_budget(values["sb"]),
+        chain_tip=values["ct"].lower(),
         continuation_id=ContinuationId(values["cid"]) if values["cid"] else None,
         pattern=values["dag"],
         strategy=values["str"],
-        policy_hash=values["pol"],
-        ckf_hash=values["ckf"],
+        policy_hash=values["pol"].lower(),
+        ckf_hash=values["ckf"].lower(),
         scope=values["scope"],
         issued_at=values["iat"],
         expires_at=values["exp"],
@@ -209,13 +235,22 @@ def _read(values: Any) -> Token:
 
 def _check_types(values: dict[str, Any]) -> None:
     for name, shape in _TEXTS.items():
-        kind = _Fraction if name == "sb" else str
         # type() and not isinstance(): a fraction is a str here, and a bool would be an int.
-        if type(values[name]) is not kind or not shape.fullmatch(values[name]):
+        if type(values[name]) is not str or not shape.fullmatch(values[name]):
             raise _malformed(f"{name} is not as it must be")
-    for name, least in (("win", 0), ("iat", 0), ("exp", 0), ("kv", 1)):
-        if type(values[name]) is not int or not least <= values[name] <= _LARGEST:
+    for name in ("win", "iat", "exp", "kv"):
+        if type(values[name]) is not int or not 0 <= values[name] <= _LARGEST:
             raise _malformed(f"{name} is not as it must be")
     history = values["qh"]
-    if type(history) is not list or len(history) > HISTORY_KEPT or any(tier not in TIERS for tier in history):
+    if type(history) is not list or any(tier not in TIERS for tier in history):
         raise _malformed("qh is not as it must be")
+
+
+def _budget(value: Any) -> Micros:
+    """Return ``sb`` in whole millionths, whatever its spelling: a double may say 0.6499999999999999 for 0.65."""
+    if type(value) not in {int, _Fraction} or not _NUMBER.fullmatch(text := str(value)):
+        raise _malformed("sb is not as it must be")
+    exact = Decimal(text)
+    if not 0 <= exact <= 1:
+        raise _malformed("sb is not as it must be")
+    return Micros(int((exact * FULL).to_integral_value(ROUND_HALF_EVEN)))

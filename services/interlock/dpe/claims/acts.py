@@ -154,7 +154,7 @@ def makes_no_claim(tokens: Sequence[Any], names: Sequence[Any], *, valued: bool)
         return True
     if said.words[0].lower_ in {"have", "enjoy", "safe"} and not said.subjects and len(said.words) <= 6:
         return _wishes(said)
-    return not names and (_announces(said) or _points_to_help(said) or _wishes(said))
+    return not names and (_announces(said) or _points_to_help(said) or _is_for_another(said) or _wishes(said))
 
 
 def answers_by_reference(sentence: Any) -> bool:
@@ -336,6 +336,17 @@ def _points_to_help(said: Wording) -> bool:
     topics = {t.i for v in said.tokens if _is_indirect(v) and not _marks(v) & _REASONS for t in v.subtree}
     rest = [t for t in said.words if t.i not in topics and is_content_word(t)]
     return all(t.lemma_.lower() in known or t.lower_ in known for t in rest)
+
+
+def _is_for_another(said: Wording) -> bool:
+    """Whether a question is only handed on: *that's one for a tax adviser*, *this is something for your doctor*."""
+    row = [t.lower_ for t in said.words]
+    if row[:1] not in (["that"], ["this"]) or row[1:2] not in (["'s"], ["’s"], ["is"]) or "for" not in row[2:6]:
+        return False
+    place = row.index("for")
+    rest = [t for t in said.words[place + 1 :] if is_content_word(t) and t.dep_ not in {"compound", "amod"}]
+    asked = set(row[2:place]) <= {"one", "something", "a", "question", "matter", "best", "more"}
+    return asked and bool(rest) and all(t.lemma_.lower() in _HELP for t in rest)
 
 
 def _wishes(said: Wording) -> bool:

@@ -6,7 +6,7 @@ subject. ``across`` does the same between windows, for stage 6 (§8.2). disagree
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,13 +50,16 @@ class Contradiction:
     kind: str
 
 
-def neighbours(claims: Sequence[Claim], vectors: Floats) -> list[Pair]:
-    """Return the pairs to compare, earlier claim first: similar claims of the same subject that state no distinct items."""
+def neighbours(claims: Sequence[Claim], vectors: Floats, cancelled: Callable[[], bool] = lambda: False) -> list[Pair]:
+    """Return the pairs to compare, earlier claim first: similar claims of the same subject that state no distinct items.
+
+    Once *cancelled* says so, the rest is left out.
+    """
     if len(claims) < 2:
         return []
     similar = vectors @ vectors.T
     np.fill_diagonal(similar, -1.0)
-    return _same_subject_pairs(claims, ((min(a, b), max(a, b)) for a, b in _nearest(similar)))
+    return _same_subject_pairs(claims, ((min(a, b), max(a, b)) for a, b in _nearest(similar)), cancelled)
 
 
 def across(
@@ -77,11 +80,13 @@ def _nearest(similar: Floats) -> Iterable[Pair]:
                 yield row, int(column)
 
 
-def _same_subject_pairs(claims: Sequence[Claim], pairs: Iterable[Pair]) -> list[Pair]:
+def _same_subject_pairs(
+    claims: Sequence[Claim], pairs: Iterable[Pair], cancelled: Callable[[], bool] = lambda: False
+) -> list[Pair]:
     return sorted(
         (a, b)
         for a, b in set(pairs)
-        if same_subject(claims[a], claims[b]) and _may_contradict(claims[a].text, claims[b].text)
+        if not cancelled() and same_subject(claims[a], claims[b]) and _may_contradict(claims[a].text, claims[b].text)
     )
 
 

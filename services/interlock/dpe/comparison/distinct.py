@@ -17,6 +17,7 @@ from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.dates import MONTHS
 from interlock.dpe.values.frames import DIRECTIONS, STOP, frame, stem
+from interlock.dpe.values.reckoning.equations import equations
 
 _LABEL = pattern(r"(?s)\s*([^:;.!?\s][^:;.!?\n]{0,79})(?::\s|;)\s*(\S.*)")
 _MOST_LABEL_WORDS = 6
@@ -53,6 +54,7 @@ _STATES = frozenset(
     {"is", "are", "was", "were", "has", "have", "had", "will", "can", "does", "do", "needs", "costs", "takes"}
 )
 _SUBJECT_TOKENS = 3
+_SHOUTED = 3
 _GENERAL = word_set(
     "note notes summary overview update warning tip important remember result results answer conclusion key point points first "
     "second third step reminder example correction in short also yes no"
@@ -62,13 +64,13 @@ _GENERAL = word_set(
 
 def distinct(one: str, other: str) -> bool:
     """Whether two claims state different fields, rows, items or members, so that both can hold."""
-    if _one_list(one, other):
+    if _one_list(one, other) or _equated(one, other) or _dated_apart(one, other):
         return True
     left, right = _parts(one), _parts(other)
     if left is None or right is None:
-        return _members(one, other) or _subjects(one, other)
+        return _members(one, other) or _subjects(one, other) or _below_one_lead(one, other) or _terse(one, other)
     if left[0] == right[0]:
-        return _items(left[1], right[1])  # one lead with two bare items
+        return _items(left[1], right[1]) or _below_one_lead(one, other)  # one lead with two bare items
     if _is_general(left[0]) or _is_general(right[0]):
         return _members(left[1], right[1])
     return bool(_words(left[0]) ^ _words(right[0]))
@@ -78,6 +80,34 @@ def _one_list(one: str, other: str) -> bool:
     """Whether two claims are bare items below one lead, however long: *Side effects, which are rare: nausea*."""
     (lead, item), (other_lead, other_item) = _led(one), _led(other)
     return bool(lead) and lead == other_lead and _items(item, other_item)
+
+
+def _below_one_lead(one: str, other: str) -> bool:
+    """Whether two claims are labelled items below one lead, however long: *the amounts: Flour: 250 g*, *the amounts: Sugar: 300 g*."""
+    lead, colon, item = one.partition(": ")
+    if not colon or not other.startswith(f"{lead}: ") or _parts(item) is None:
+        return False
+    return distinct(item, other.removeprefix(f"{lead}: "))
+
+
+def _terse(one: str, other: str) -> bool:
+    """Whether two claims are lines of a list that each have a name in capitals and a figure: *FLOUR 375 g*, *BUTTER 170 g*."""
+    shouted = all(text[:_SHOUTED].isupper() and frame(text).values for text in (one, other))
+    return shouted and _items(one, other)
+
+
+def _equated(one: str, other: str) -> bool:
+    """Whether each claim writes out an equation that is right: two right ones do not contradict each other."""
+    found = [list(equations(frame(text).reading)) for text in (one, other)]
+    return all(found) and all(each.right for equation in found for each in equation)
+
+
+def _dated_apart(one: str, other: str) -> bool:
+    """Whether two claims are lines of a plan, each of which begins with another day: *WED 6 MAY - 2 ml*."""
+    days = [frame(text).values[:1] for text in (one, other)]
+    if not all(day and day[0].first == 0 and day[0].moment is not None and day[0].moment.day for day in days):
+        return False
+    return days[0][0].moment != days[1][0].moment
 
 
 def _led(text: str) -> tuple[str, str]:

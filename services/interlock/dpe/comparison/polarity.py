@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from interlock.dpe.comparison.alignment import Alignment, Edit, Element
 from interlock.dpe.comparison.cues import CONTEXT_STRIPPED, NEGATION_FLIP, Cue
 from interlock.dpe.comparison.hedges import CONDITIONS, STRICT, group_at, is_uncounted, kept
+from interlock.dpe.comparison.order import told_from_the_other_end
 from interlock.dpe.text.lexing import at
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.figures import APPROXIMATE
@@ -33,6 +34,7 @@ _EXCLUDING = word_set("excluded excludes exclude unaffected spared exempt exempt
 _JOINING = word_set("but and or although though while whereas because yet")
 _ELLIPTIC = frozenset({"none", "nothing", "never", "not", "neither"})
 _AFTERWARDS = frozenset({"after", "afterwards", "afterward", "thereafter", "later", "then"})
+_ORDER = frozenset({"before", "after"})
 _BOUNDS = frozenset({"most", "least"})
 _ROUNDING = frozenset({"nearly", "almost", "some"})
 _PREFIXES = ("un", "dis", "non", "in", "im", "il", "ir")
@@ -197,8 +199,16 @@ def _opposite_words(
     return [
         (source_sides[family][1], word)
         for family, (side, word) in claim_sides.items()
-        if family in source_sides and source_sides[family][0] != side and side >= 0 and source_sides[family][0] >= 0
+        if family in source_sides
+        and source_sides[family][0] != side
+        and side >= 0
+        and source_sides[family][0] >= 0
+        and not (family in _ORDER and told_from_the_other_end(_text(sentence, claim), _text(source, fact)))
     ]
+
+
+def _text(sentence: FramedSentence, frame: Frame) -> str:
+    return " ".join(token.low for token in frame.tokens[sentence.first : sentence.last])
 
 
 def _sides(sentence: FramedSentence, frame: Frame) -> dict[str, tuple[int, str]]:

@@ -25,6 +25,7 @@ from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.premises import Proposal, copy_proposal, proposal, title_proposal
 from interlock.dpe.grounding.support import Vocabulary, calibrated
 from interlock.dpe.grounding.verbatim import Copies
+from interlock.dpe.inference.fairness import paced
 from interlock.dpe.inference.port import CONTRADICTION, ENTAILMENT, NEUTRAL, Floats, Inference
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.wordlists import word_set
@@ -129,23 +130,22 @@ async def evidence(
     )
     texts = _usable_sentences(claims, sentences or {}, inference, claim_room)
     copies = Copies.of(envelope.cut.units)
-    copied = [copies.of_claim(claim.text, text) for claim, text in zip(claims, texts, strict=True)]
-    proposals = [
+    copied = await paced(copies.of_claim(claim.text, text) for claim, text in zip(claims, texts, strict=True))
+    proposals = await paced(
         copy_proposal(unit)
         if unit is not None
         else title_proposal(vector, envelope)
         if claim.claim_id in titles and _stems(content_words(claim.text)) <= context_stems
         else proposal(claim, text, vector, envelope, room)
         for claim, text, vector, unit in zip(claims, texts, vectors, copied, strict=True)
-    ]
+    )
     scores = await _score_proposals(proposals, inference)
     vocabulary = Vocabulary.of([*envelope.cut.texts, query])
-    return {
-        claim.claim_id: replace(
-            _best_evidence(envelope, each, answers, vocabulary.strange(claim.text)), copied=unit is not None
-        )
+    found = await paced(
+        replace(_best_evidence(envelope, each, answers, vocabulary.strange(claim.text)), copied=unit is not None)
         for claim, each, answers, unit in zip(claims, proposals, scores, copied, strict=True)
-    }
+    )
+    return {claim.claim_id: each for claim, each in zip(claims, found, strict=True)}
 
 
 def _usable_sentences(
@@ -182,9 +182,9 @@ def _sure(answers: Sequence[NliScores]) -> bool:
 
 async def score_pairs(pairs: Sequence[tuple[str, str]], inference: Inference) -> list[NliScores]:
     """Return the NLI scores of each (premise, hypothesis), with the values of both in one notation."""
-    whole = [(uncut(premise, hypothesis), hypothesis) for premise, hypothesis in pairs]
+    whole = ((uncut(premise, hypothesis), hypothesis) for premise, hypothesis in pairs)
     rows = await inference.nli(
-        [(plain_figures(premise), plain_figures(in_notation_of(claim, premise))) for premise, claim in whole]
+        await paced((plain_figures(premise), plain_figures(in_notation_of(claim, premise))) for premise, claim in whole)
     )
     return [NliScores(float(row[ENTAILMENT]), float(row[NEUTRAL]), float(row[CONTRADICTION])) for row in rows]
 

@@ -12,21 +12,28 @@ from functools import partial
 from typing import Any
 
 from interlock.dpe.claims.reading import ChoiceReading
-from interlock.dpe.comparison.bindings.compare import compare
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.fillers import key
 from interlock.dpe.comparison.bindings.findings import Misbinding
+from interlock.dpe.comparison.bindings.order import steps
 from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
 from interlock.dpe.comparison.bindings.reading import Passages
+from interlock.dpe.comparison.cues import NUMBER_CHANGED
+from interlock.dpe.comparison.pairings.compare import compare
 from interlock.dpe.document import Claim, Distortion, Sentence
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.placing.cells import taken
+from interlock.dpe.grounding.placing.fields import moved_fields
 from interlock.dpe.grounding.placing.scopes import scopes
 from interlock.dpe.grounding.support import content_stems
-from interlock.dpe.inference.language import Cancelled, Language
+from interlock.dpe.inference.language import Cancelled, Language, batches
+from interlock.dpe.values import extraction
+from interlock.dpe.values.reckoning.conversions import wrong_conversions
 
 _SHARED = 2
+_MOST_LISTS = 20
+_LONGEST_LIST = 8000
 _MARKS = 2  # what is left between the units of a premise is no text
 Distortions = Mapping[str, tuple[Distortion, ...]]
 
@@ -53,15 +60,29 @@ async def distortions(
         for reading in readings:
             if not cancelled():
                 own = [claim for claim in reading.checked if claim.claim_id in checked]
-                sources = partial(_evidence, own, evidence, known, language)
-                found |= _in_choice(own, reading, parses, sources)
+                sources = partial(
+                    _evidence, own, evidence, envelope, known=known, language=language, cancelled=cancelled
+                )
+                found |= _in_choice(own, reading, parses, sources, cancelled)
         if envelope.cut.records:
             records = scopes(envelope)
             cells = {claim.claim_id: tuple(taken(claim, records)) for claim in claims if not cancelled()}
             found = with_bindings({name: each for name, each in cells.items() if each}, found)
+            if not cancelled():
+                found = with_bindings(moved_fields(claims, records), found)
         return found
 
-    return with_bindings(before, await language.run(find, stage="3b"))
+    converted = {claim.claim_id: _wrong_conversions(claim, evidence[claim.claim_id]) for claim in claims}
+    wrong = {name: each for name, each in converted.items() if each}
+    return with_bindings(with_bindings(wrong, before), await language.run(find, stage="3b"))
+
+
+def _wrong_conversions(claim: Claim, shown: ClaimEvidence) -> tuple[Distortion, ...]:
+    """Return the amounts that a claim converts wrongly: *210 miles is about 131 km*."""
+    return tuple(
+        Distortion(NUMBER_CHANGED, one.text, other.text, shown.fact_id, slot="conversion")
+        for one, other in wrong_conversions(extraction.read(claim.text))
+    )
 
 
 def with_bindings(found: Distortions, bound: Distortions) -> dict[str, tuple[Distortion, ...]]:
@@ -78,6 +99,7 @@ def _in_choice(
     reading: ChoiceReading,
     parses: Mapping[Sentence, Any],
     read: Callable[[], Evidence],
+    cancelled: Cancelled,
 ) -> dict[str, tuple[Distortion, ...]]:
     told = {reading.sentences[claim.sentence_index] for claim in claims} & parses.keys()
     passages = {sentence: passage(parses[sentence]) for sentence in told}
@@ -87,6 +109,8 @@ def _in_choice(
     mentioned = frozenset(word for each in passages.values() for word in each.content)
     found: dict[str, list[Distortion]] = {}
     for sentence, told_by in passages.items():
+        if cancelled():
+            break
         parts = [c for c in claims if reading.sentences[c.sentence_index] == sentence]
         for finding in compare(told_by, sources, mentioned):
             found.setdefault(_teller(parts, finding).claim_id, []).append(_distortion(finding))
@@ -94,14 +118,48 @@ def _in_choice(
 
 
 def _evidence(
-    claims: Sequence[Claim], evidence: Mapping[str, ClaimEvidence], known: Passages, language: Language
+    claims: Sequence[Claim],
+    evidence: Mapping[str, ClaimEvidence],
+    envelope: Envelope,
+    *,
+    known: Passages,
+    language: Language,
+    cancelled: Cancelled,
 ) -> Evidence:
     """Return the evidence on claims: their nearest units that share words with them, and what their best premises add.
 
     A parse costs more than all that is done with it, so that units about something else are left out.
     """
+    units = _units(claims, evidence, cancelled)
+    read: dict[str, tuple[ReadSentence, ...]] = {}
+    for texts in batches([text for text in units if text]):
+        if cancelled():
+            break
+        read |= known.of(texts, language.nlp)
+    passages = tuple(replace(each, fact_id=units[text]) for text, found in read.items() for each in found)
+    return Evidence(passages, _steps(envelope, known, language) if not cancelled() else ())
+
+
+def _steps(envelope: Envelope, known: Passages, language: Language) -> tuple[tuple[ReadSentence, ...], ...]:
+    """Return the steps of the numbered lists of the sources, each read as one sentence."""
+    listed = [
+        (fact.id, steps(fact.content)) for fact in envelope.facts[:_MOST_LISTS] if len(fact.content) <= _LONGEST_LIST
+    ]
+    listed = [(name, texts) for name, texts in listed if texts]
+    read = known.of([text for _, texts in listed for text in texts], language.nlp) if listed else {}
+    return tuple(
+        tuple(replace(read[text][0], text=text, fact_id=name) for text in texts)
+        for name, texts in listed
+        if all(read.get(text) for text in texts)
+    )
+
+
+def _units(claims: Sequence[Claim], evidence: Mapping[str, ClaimEvidence], cancelled: Cancelled) -> Mapping[str, str]:
+    """Return the texts that are evidence on claims, with their facts."""
     units: dict[str, str] = {}
     for claim in claims:
+        if cancelled():
+            break
         shown = evidence[claim.claim_id]
         units.setdefault(shown.source, shown.fact_id)
         stems = content_stems(claim.text)
@@ -110,12 +168,13 @@ def _evidence(
                 units[text] = fact_id
     for claim in claims:
         rest = evidence[claim.claim_id].premise
+        if cancelled():
+            break
         for text in units:
             rest = rest.replace(text, "")
         if len(rest.split()) > _MARKS:
             units.setdefault(rest.strip(), evidence[claim.claim_id].fact_id)
-    read: Mapping[str, tuple[ReadSentence, ...]] = known.of([text for text in units if text], language.nlp)
-    return Evidence(tuple(replace(each, fact_id=units[text]) for text, found in read.items() for each in found))
+    return units
 
 
 def _teller(parts: Sequence[Claim], finding: Misbinding) -> Claim:

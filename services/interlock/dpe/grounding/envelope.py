@@ -26,6 +26,8 @@ from interlock.dpe.text.segmentation import fitted
 from interlock.dpe.text.text import Text, normalised
 
 MAX_ID_CHARS, MAX_FACT_CHARS = 128, 32_768
+LARGEST_FACT_CHARS = 262_144
+"""Of a fact that is given as one; what we cut ourselves has at most MAX_FACT_CHARS."""
 _COLLECTED_UNITS = 3
 _NUMBERING = pattern(
     r"\s*(?:\[\d{1,3}\]|\[(?-i:[A-Z][A-Z0-9]{0,9})(?:-[A-Z0-9]{1,8}){0,3}-\d{1,8}\]|【\d{1,3}[^】\n]{0,20}】|(?:source|document|doc|passage|chunk|result|snippet) ?#?\d{1,3}:)\s+",
@@ -160,8 +162,8 @@ def check_facts(facts: Sequence[Fact], *, max_facts: int) -> None:
             raise invalid("FACT_ID_INVALID", f"a fact's id needs 1 to {MAX_ID_CHARS} characters")
         if fact.id in seen:
             raise invalid("DUPLICATE_FACT_ID", "two facts have the same id", fact_id=fact.id)
-        if not fact.content.strip() or len(fact.content) > MAX_FACT_CHARS:
-            raise invalid("FACT_CONTENT_INVALID", f"a fact needs 1 to {MAX_FACT_CHARS} characters", fact_id=fact.id)
+        if not fact.content.strip() or len(fact.content) > LARGEST_FACT_CHARS:
+            raise invalid("FACT_CONTENT_INVALID", f"a fact needs 1 to {LARGEST_FACT_CHARS} characters", fact_id=fact.id)
         if not 0.0 <= fact.importance <= 1.0:
             raise invalid("FACT_IMPORTANCE_INVALID", "importance must be from 0.0 to 1.0", fact_id=fact.id)
         seen.add(fact.id)

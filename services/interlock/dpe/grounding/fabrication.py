@@ -14,8 +14,17 @@ from interlock.dpe.grounding.parts import NumberedParts
 from interlock.dpe.inference.ner import KINDS
 from interlock.dpe.text.folding import fold
 from interlock.dpe.text.known_names import KnownNames
-from interlock.dpe.text.lexing import SYMBOL, WORD, Lexeme, at, lex
-from interlock.dpe.text.names import COMMON_WORDS, KNOWN, TITLES, find_names, opens_sentence, plain, significant
+from interlock.dpe.text.lexing import NUMBER, SYMBOL, WORD, Lexeme, at, lex
+from interlock.dpe.text.names import (
+    COMMON_WORDS,
+    KNOWN,
+    TITLES,
+    find_names,
+    is_shouted,
+    opens_sentence,
+    plain,
+    significant,
+)
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.references.parts import PART_KINDS, plain_number
 from interlock.dpe.text.wordlists import word_set
@@ -50,9 +59,8 @@ _AFTER_AN_ORDER = word_set(
     " with for from to at up off out over and or"
 )
 _DIGITS = pattern(r"\d+(?:[.,]\d+)*")
-_FIRM_DIGITS = 2
-"""Significant digits of a figure that is not the same by chance."""
-
+_FIRM_DIGITS = 2  # significant digits of a figure that is not the same by chance
+_FEWEST_SHOUTED = 3  # lines in capitals that make a list of which capitals tell nothing
 _TRAILING = ".,;:!?'\""
 # Short words of a headline in capitals; they are no abbreviations.
 _SHOUTED = word_set(
@@ -126,7 +134,9 @@ Find = Callable[[Sequence[Claim], EnvelopeIndex], dict[str, tuple[str, ...]]]
 
 def find(claims: Sequence[Claim], envelope: EnvelopeIndex) -> dict[str, tuple[str, ...]]:
     """Return the fabricated entities of each claim that has any, as written in the claim."""
-    found = {claim.claim_id: _in_claim(claim, envelope) for claim in claims}
+    capitals = {claim.claim_id for claim in claims if is_shouted(claim.text)}
+    listed = capitals if len(capitals) >= _FEWEST_SHOUTED else ()
+    found = {one.claim_id: _in_claim(one, envelope, one.claim_id in listed) for one in claims}
     return {claim_id: entities for claim_id, entities in found.items() if entities}
 
 
@@ -156,12 +166,12 @@ def is_reference(written: str) -> bool:
     return _PLAIN_SITE.match(written) is None
 
 
-def _in_claim(claim: Claim, envelope: EnvelopeIndex) -> tuple[str, ...]:
+def _in_claim(claim: Claim, envelope: EnvelopeIndex, shouted: bool) -> tuple[str, ...]:  # noqa: FBT001 - one caller
     found: list[_Finding] = []
     reading = read(claim.text)
     for each in (
         *_ungrounded_citations(claim.text, envelope),
-        *_ungrounded_names(claim, reading, envelope),
+        *(() if shouted else _ungrounded_names(claim, reading, envelope)),
         *_ungrounded_values(reading, envelope),
     ):
         place = bisect_left(found, each.start, key=lambda other: other.start)
@@ -237,7 +247,12 @@ def _only_opens(tokens: Sequence[Lexeme], first: int, last: int) -> bool:
     if last - first != 1 or not opens_sentence(tokens, first) or not (word.isalpha() and word[1:].islower()):
         return False
     following = at(tokens, last)
-    if following.low in _AFTER_AN_ORDER or following.low.endswith("ing") or following.text in {",", "!"}:
+    if (
+        following.kind == NUMBER
+        or following.low in _AFTER_AN_ORDER
+        or following.low.endswith("ing")
+        or following.text in {",", "!"}
+    ):
         return True
     low = tokens[first].low
     parts = ((low[:cut], low[cut:]) for cut in range(_SHORTEST_PART, len(low) - _SHORTEST_PART + 1))

@@ -19,6 +19,7 @@ from prometheus_client import Counter
 
 from interlock.domain.errors import Kind, Refused
 from interlock.dpe.document import Entity
+from interlock.dpe.inference.fairness import current_flow
 from interlock.dpe.inference.port import ModelInfo
 from interlock.dpe.inference.worker import Expired, Job, Left, OutOfTime, Worker
 from interlock.dpe.text.layout import Layout, layout
@@ -26,6 +27,8 @@ from interlock.dpe.text.segmentation import Parsed, pieces, sentences
 from interlock.dpe.text.text import Text
 
 BATCH = 16
+BATCH_CHARS = 2000
+"""Texts that the parser reads at once, and their characters together; a longer text is read alone."""
 STAGE_TIMEOUT_S = 10.0
 GRACE_S = 2.0
 MOST_LEFT_BEHIND = 2
@@ -91,7 +94,7 @@ class Language:
         interrupted, and the caller is answered at once.
         """
         spent = spent or Spent()
-        job = self._worker.submit(partial(spent.on, work), self._stage_timeout_s - spent.cpu_s)
+        job = self._worker.submit(partial(spent.on, work), self._stage_timeout_s - spent.cpu_s, current_flow())
         try:
             return cast("T", await self._await_answer(job, stage))
         except (Expired, OutOfTime):
@@ -159,8 +162,8 @@ class Language:
     def parses(self, texts: Sequence[str], cancelled: Cancelled) -> dict[str, Any]:
         """Return the parse of each distinct text, so that parsing can start before the names are known."""
         parsed: dict[str, Any] = {}
-        for doc in self.nlp.pipe(dict.fromkeys(texts), batch_size=BATCH):
-            parsed[doc.text] = doc
+        for some in batches(list(dict.fromkeys(texts))):
+            parsed |= {doc.text: doc for doc in self.nlp.pipe(some, batch_size=BATCH)}
             if cancelled():
                 break
         return parsed
@@ -187,6 +190,18 @@ class NamedLanguage:
         for doc in docs:
             doc.ents = list(_spans(doc, self.names[doc.text]))
             yield doc
+
+
+def batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Yield texts in order in batches for the parser, each small enough that others need not wait long for their turns."""
+    batch: list[str] = []
+    for text in texts:
+        if batch and (len(batch) >= BATCH or sum(map(len, batch)) + len(text) > BATCH_CHARS):
+            yield batch
+            batch = []
+        batch.append(text)
+    if batch:
+        yield batch
 
 
 def _spans(doc: Any, names: Sequence[Entity]) -> Iterator[Any]:

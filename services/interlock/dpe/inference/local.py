@@ -1,6 +1,6 @@
 """The models in this process: onnxruntime on worker threads, so that the event loop never waits for a model.
 
-Each text runs alone on one thread, and as many texts run at once as there are workers. The int8 models scale their
+Each text runs alone on one thread, and as many texts run at once as there are workers. The analyses take turns (``fairness``). The int8 models scale their
 activations over the whole batch: in batches of eight, scores moved by up to 0.29 with the other texts in the batch, so
 a verdict depended on the rest of the answer and on the cache. Alone, a score is always the same and nothing is padded.
 On two cores this is also faster.
@@ -8,10 +8,7 @@ On two cores this is also faster.
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,8 +16,10 @@ import onnxruntime
 
 from interlock.domain.errors import unavailable
 from interlock.dpe.document import Entity
+from interlock.dpe.inference.fair_pool import FairPool
 from interlock.dpe.inference.models import LABELS, ModelManifest, contents
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats, ModelInfo
+from interlock.dpe.inference.recent import Recent
 from interlock.dpe.inference.tokenizing import (
     INPUTS,
     Row,
@@ -45,9 +44,10 @@ class LocalInference:
         self._embed, self._embed_tokens = _Model(embed), Tokens(embed)
         self._ner, self._ner_tokens = _Model(ner), Tokens(ner)
         self._order = label_order(nli)
-        self._threads = threads
-        self._workers = ThreadPoolExecutor(threads, thread_name_prefix="dpe-model")
+        self._workers = FairPool(threads, "dpe-model")
         self._cache = VectorCache()
+        self._scores: Recent[Floats] = Recent()
+        self._names: Recent[tuple[Entity, ...]] = Recent()
         self.max_pair_tokens = self._nli_tokens.max_pair_tokens
 
     async def check(self) -> None:
@@ -55,16 +55,19 @@ class LocalInference:
 
     def close(self) -> None:
         """Stop the workers and drop queued work."""
-        self._workers.shutdown(wait=True, cancel_futures=True)
+        self._workers.close()
 
     async def embed(self, texts: Sequence[str]) -> Floats:
         """Return one unit vector for each text. Each distinct text runs once."""
         distinct = dict.fromkeys(texts)
         found = {text: cached for text in distinct if (cached := self._cache.recall(text)) is not None}
         missing = [text for text in distinct if text not in found]
-        for text, made in zip(missing, await self._spread(self._vector, missing, key=len), strict=True):
-            self._cache.keep(text, made)
-            found[text] = made
+        windows_by_text = await self._spread(self._embed_tokens.windows, missing, key=len)
+        rows = [row for windows in windows_by_text for row in windows]
+        hidden = iter(await self._spread(self._hidden, rows, key=len))
+        for text, windows in zip(missing, windows_by_text, strict=True):
+            found[text] = vector([next(hidden) for _ in windows])
+            self._cache.keep(text, found[text])
         if not texts:
             return np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32)
         return np.stack([found[text] for text in texts])
@@ -72,22 +75,27 @@ class LocalInference:
     async def nli(self, pairs: Sequence[tuple[str, str]]) -> Floats:
         """Return P(entailment), P(neutral) and P(contradiction) for each pair. Each distinct pair runs once."""
         distinct = list(dict.fromkeys(pairs))
-        rows = await self._spread(self._class_scores, distinct, key=lambda pair: len(pair[0]) + len(pair[1]))
-        found = dict(zip(distinct, rows, strict=True))
+        found = {pair: known for pair in distinct if (known := self._scores.recall(*pair)) is not None}
+        missing = [pair for pair in distinct if pair not in found]
+        rows = await self._spread(self._class_scores, missing, key=lambda pair: len(pair[0]) + len(pair[1]))
+        for pair, row in zip(missing, rows, strict=True):
+            found[pair] = row
+            self._scores.keep(row, *pair)
         if not pairs:
             return np.zeros((0, len(LABELS)), dtype=np.float32)
         return np.stack([found[pair] for pair in pairs])
 
     async def names(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
         """Return the names in each text. Each distinct text runs once, its windows spread over all workers."""
-        distinct = list(dict.fromkeys(texts))
-        windows_by_text = await self._spread(self._ner_tokens.ner_windows, distinct, key=len)
+        distinct = dict.fromkeys(texts)
+        found = {text: known for text in distinct if (known := self._names.recall(text)) is not None}
+        missing = [text for text in distinct if text not in found]
+        windows_by_text = await self._spread(self._ner_tokens.ner_windows, missing, key=len)
         rows = [window.row for windows in windows_by_text for window in windows]
         scores = iter(await self._spread(self._token_scores, rows, key=len))
-        found = {
-            text: names(text, windows, [next(scores) for _ in windows], self._ner.manifest.labels)
-            for text, windows in zip(distinct, windows_by_text, strict=True)
-        }
+        for text, windows in zip(missing, windows_by_text, strict=True):
+            found[text] = names(text, windows, [next(scores) for _ in windows], self._ner.manifest.labels)
+            self._names.keep(found[text], text)
         return [found[text] for text in texts]
 
     def tokens(self, texts: Sequence[str]) -> list[int]:
@@ -99,27 +107,15 @@ class LocalInference:
         return tuple(ModelInfo.of(model.manifest, "embedded") for model in (self._nli, self._embed, self._ner))
 
     async def _spread(self, work: Callable[[Any], T], items: Sequence[Any], *, key: Callable[[Any], int]) -> list[T]:
-        """Run *work* on every item over all workers. When the caller gives up, the remaining items are skipped."""
-        stop = threading.Event()
-        order = sorted(range(len(items)), key=lambda i: key(items[i]))
-        stripes = [order[n :: self._threads] for n in range(self._threads)]
+        """Run *work* on every item, in turn with other analyses. When the caller gives up, the rest is skipped."""
+        return await self._workers.spread(work, items, key=key)
 
-        def run(stripe: list[int]) -> list[tuple[int, T]]:
-            return [(i, work(items[i])) for i in stripe if not stop.is_set()]
-
-        jobs: list[Future[list[tuple[int, T]]]] = [self._workers.submit(run, stripe) for stripe in stripes if stripe]
-        try:
-            parts = await asyncio.gather(*map(asyncio.wrap_future, jobs))
-        finally:
-            stop.set()
-        done = dict(pair for part in parts for pair in part)
-        return [done[i] for i in range(len(items))]
-
-    def _vector(self, text: str) -> Floats:
-        outputs = [self._embed.run(window) for window in self._embed_tokens.windows(text)]
-        if any(output.ndim != 3 or output.shape[0] != 1 for output in outputs):
+    def _hidden(self, row: Row) -> Floats:
+        output = self._embed.run(row)
+        if output.ndim != 3 or output.shape[0] != 1:
             raise no_result("embed")
-        return vector([output[0] for output in outputs])
+        found: Floats = output[0]
+        return found
 
     def _class_scores(self, pair: tuple[str, str]) -> Floats:
         logits = self._nli.run(self._nli_tokens.pair(pair))

@@ -7,9 +7,10 @@ all of them (§17), and ``block-pii`` would stop them. So a finding is one of th
   passport and licence numbers, full postal address, payment card, IBAN, bank account, employee and record numbers;
 - a date of birth, a salary or a fact about health, belief or origin that the text ties to a private person: by I and
   my, by the patient or the employee, by a form's label, or by another finding close by;
+- the same facts, with politics, union membership and sex life, said of a named person (``pii.sensitive``);
 - a person's name that is introduced as a user's, a patient's or a relative's, or is close to another finding.
 
-A biography of a public figure has none of these and is not flagged. This limit is documented in docs/quality.md.
+A public figure's known politics and religion are not flagged, nor are the long dead. This limit is documented in docs/quality.md.
 """
 
 from bisect import bisect_left
@@ -34,6 +35,7 @@ from interlock.dpe.pii.recognizers import (
     PhoneRecognizer,
     ShapeRecognizer,
 )
+from interlock.dpe.pii.sensitive import SCORE, sensitive
 from interlock.dpe.text.folding import Folded, fold
 from interlock.dpe.text.names import COMMON_WORDS, plain
 from interlock.dpe.text.patterns import pattern
@@ -129,7 +131,7 @@ class PiiDetector:
 
     def __init__(self, nlp: Any) -> None:
         """Build the recognisers around a loaded spaCy pipeline."""
-        self._pipeline = LoadedPipeline(nlp)
+        self._nlp, self._pipeline = nlp, LoadedPipeline(nlp)
         recognizers = _recognizers()
         registry = RecognizerRegistry(recognizers=recognizers, supported_languages=[LANGUAGE])
         self._engine = AnalyzerEngine(
@@ -151,6 +153,7 @@ class PiiDetector:
         loose = [_hit(each, folded.text) for each in results if each.recognition_metadata.get(NEEDS_PERSON)]
         spans = sorted((each.start, each.end) for each in firm)
         found = firm + [each for each in loose if _is_close(each.start, each.end, spans)]
+        found += [_Hit(each.kind, each.start, each.end, SCORE) for each in sensitive(folded.text, self._nlp)]
         spans = sorted((each.start, each.end) for each in found)
         for name in self._people(folded.text, spans):
             start, end = _trimmed(folded.text, name.start, name.end, full_stop=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from interlock.domain.policy.directives import Repetition
-from interlock.domain.quality import FIRST_WINDOW_FLOW, QualityWeights, contradiction_ratio, quality_score
+from interlock.domain.policy.quality import FIRST_WINDOW_FLOW, QualityWeights, contradiction_ratio, quality_score
 from interlock.domain.risk.composite import Amplifier
 from interlock.dpe.comparison.contradiction import Contradiction, counted
 from interlock.dpe.grounding.attribution import Method

@@ -15,7 +15,7 @@ from typing import Any
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.policy.directives import Tier
-from interlock.domain.quality import capped
+from interlock.domain.policy.quality import capped
 from interlock.domain.risk.grounding import Basis, GroundingMode, meaning
 from interlock.domain.risk.regulatory import Controls
 from interlock.dpe.comparison.contradiction import Contradiction
@@ -336,7 +336,7 @@ def _compliance_fields(context: Context, *, scored: bool) -> dict[str, Any]:
     controls = context.controls(scored)
     return {
         "domain": context.classification.domain,
-        "eu_ai_act_class": context.classification.ai_class.name,
+        "eu_ai_act_class": context.classification.told_class,
         "nist_tier": context.classification.nist_tier,
         "iso_42001_controls": controls.iso_42001,
         "controls_met": len(controls.met),

@@ -11,7 +11,8 @@ WORD = "word"
 SYMBOL = "symbol"
 
 # Letters with inner apostrophes, digits with inner separators, and every other character by itself.
-_TOKEN = pattern(r"(\d+(?:[.,']\d+)*)|([\p{L}\p{M}]+(?:'[\p{L}\p{M}]+)*)|([^\s\p{L}\p{M}\d])")
+# A thousands comma in LaTeX stands in braces: 11{,}222.40.
+_TOKEN = pattern(r"(\d+(?:(?:[.,']|\{,\})\d+)*)|([\p{L}\p{M}]+(?:'[\p{L}\p{M}]+)*)|([^\s\p{L}\p{M}\d])")
 # Digits inside addresses are no figures.
 _ADDRESS = pattern(
     r"(?:https?://|www\.)[^\s<>\"]+|\b10\.\d{4,9}/[^\s<>\"]+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+", ignore_case=True
@@ -46,7 +47,7 @@ def lex(folded: Folded) -> list[Lexeme]:
     for match in _TOKEN.finditer(text):
         start, stop = match.span()
         kind = NUMBER if match.group(1) else WORD if match.group(2) else SYMBOL
-        word = text[start:stop]
+        word = text[start:stop].replace("{,}", ",")
         opens_line = not tokens or "\n" in text[end:start]
         tokens.append(
             Lexeme(kind, word, word.lower(), start, stop, glued=bool(tokens) and start == end, opens_line=opens_line)

@@ -147,6 +147,18 @@ def marks(raw: str) -> Marks:
     return Marks(tuple(sorted(found, key=lambda mark: mark.start)), tuple(sorted(spans)), frozenset(defined))
 
 
+def traced(found: Marks, text: Text) -> Marks:
+    """Return the marks of a text that was made from another one, at their places in that one."""
+    if not (found.found or found.spans):
+        return found
+    marked = [(mark, *text.span(mark.start, mark.end)) for mark in found.found]
+    return Marks(
+        tuple(replace(mark, start=start, end=end) for mark, start, end in marked),
+        tuple((*text.span(start, end), put) for start, end, put in found.spans),
+        found.defined,
+    )
+
+
 def is_article_code(label: str) -> bool:
     """Whether a label is an identifier of an article, such as KB-101."""
     return _CODES.fullmatch(label) is not None

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from interlock.dpe.text.lexing import NUMBER, SYMBOL, WORD, Lexeme, at
+from interlock.dpe.text.folding import fold
+from interlock.dpe.text.lexing import NUMBER, SYMBOL, WORD, Lexeme, at, lex
 from interlock.dpe.text.wordlists import lines, word_set
 
 TITLES = word_set(
@@ -25,6 +26,7 @@ COMPANY_FORMS = word_set(
     "inc incorporated corp corporation ltd limited llc llp plc gmbh ag sa se nv bv co company group holdings holding"
 )
 _INNER = word_set("of de da di du des del della van von der den la le el al bin ibn for zu ter dos")
+_LONGEST_UNIT = 2
 _ABBREVIATIONS = word_set(
     "mr mrs ms dr prof st sr jr inc corp ltd co no v vs u.s etc gen sen rep gov col capt lt sgt rev jan feb mar "
     "apr jun jul aug sep sept oct nov dec art fig"
@@ -82,6 +84,12 @@ def opens_sentence(tokens: Sequence[Lexeme], index: int) -> bool:
         word = at(tokens, index - 2)
         return not (word.low in _ABBREVIATIONS or (len(word.text) == 1 and word.capital and before.glued))
     return before.text in _OPENERS and not (before.text == "-" and before.glued)
+
+
+def is_shouted(text: str) -> bool:
+    """Whether a line is written in capitals, the letters of its units aside: *4 T-SHIRTS*, *FLOUR 375 g*."""
+    words = [token.text for token in lex(fold(text)) if token.kind == WORD and len(token.text) > _LONGEST_UNIT]
+    return bool(words) and all(word.isupper() for word in words)
 
 
 def find_names(tokens: Sequence[Lexeme], taken: Sequence[bool]) -> list[Name]:

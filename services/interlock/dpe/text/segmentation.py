@@ -19,6 +19,19 @@ from interlock.dpe.text.text import Text
 PIECE_CHARS = 3000
 WORD_PART = 25
 
+_LONGEST_ABBREVIATION = 12
+_ORDINAL = re.compile(r"(?:^|[\s(–-])\d{1,2}\.\Z")
+_AFTER_ORDINAL = re.compile(
+    r"(?:januar|jänner|jan|februar|feb|märz|mär|marts|mars|april|apr|mai|maj|juni|jun|juli|jul|august|aug|september|sept?|oktober|okt"
+    r"|november|nov|dezember|desember|december|dez|ledna|února|března|dubna|května|června|července|srpna|září|října|listopadu|prosince"
+    r"|januára|februára|marca|apríla|mája|júna|júla|augusta|septembra|októbra|novembra|decembra|\w{3,8}kuu(?:ta|n)|jahrhunderts?|stock"
+    r"|etage|klasse|quartals?|platz|århundrede|kvartal|století|patře)\b|(?-i:[a-zà-ž])",
+    re.IGNORECASE,
+)
+_ABBREVIATED = re.compile(
+    r"(?:^|[\s(])(?:z\. ?B|d\. ?h|u\. ?a|i\. ?d\. ?R|z\. ?T|Nr|Abs|bzw|inkl|zzgl|ggf|evtl|Mio|Mrd|f\.eks|bl\.a|t\.ex|čl|tzv|např"
+    r"|p\. ?ej|núm)\.\Z|(?:^|[\s(])[zd]\.\Z"
+)
 _FULL_STOP = re.compile("[。！？｡]")
 
 
@@ -62,10 +75,31 @@ def pieces(blocks: Sequence[TextBlock]) -> list[TextBlock]:
 
 def _spans(piece: TextBlock, doc: Any) -> Iterator[Any]:
     """Yield the sentences of a piece. A line of code or of a table is one sentence."""
-    if piece.kind in {BlockKind.PROSE, BlockKind.COMMENT}:
-        yield from doc.sents
-    else:
+    if piece.kind not in {BlockKind.PROSE, BlockKind.COMMENT}:
         yield doc[:]
+        return
+    spans = list(doc.sents)
+    first = 0
+    for place, span in enumerate(spans):
+        following = spans[place + 1].text if place + 1 < len(spans) else ""
+        if not goes_on(span.text, following):
+            yield doc[spans[first].start : span.end]
+            first = place + 1
+
+
+def goes_on(sentence: str, following: str) -> bool:
+    """Whether a full stop ends no sentence but an ordinal or an abbreviation, as German, Danish, Czech and others write them.
+
+    *zahlbar bis zum 18. Mai*, *den 3. juni*, *z. B. Hunde*, *Art. Nr. 7*.
+    """
+    if sentence[-1:].isdigit() and following[:1].islower():
+        return True  # SUGAR 450 g, where the parser takes capitals for a name
+    if not following or not sentence.endswith("."):
+        return False
+    end = sentence[-_LONGEST_ABBREVIATION:]
+    if _ORDINAL.search(end):
+        return _AFTER_ORDINAL.match(following) is not None
+    return _ABBREVIATED.search(end) is not None
 
 
 def _leading(chars: str, at: int) -> int:

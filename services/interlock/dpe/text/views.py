@@ -16,7 +16,7 @@ from interlock.dpe.text.addressing import addressed
 from interlock.dpe.text.arguments import arguments, only_text, prose
 from interlock.dpe.text.disguises import undisguised
 from interlock.dpe.text.encodings import decoded, unseen
-from interlock.dpe.text.marks import NO_MARKS, Marks, marks, unmarked
+from interlock.dpe.text.marks import NO_MARKS, Marks, marks, traced, unmarked
 from interlock.dpe.text.text import Text, normalised, plain
 
 Finder = Callable[[str, str], Iterable[PiiFinding]]
@@ -62,7 +62,7 @@ def viewed(outputs: Sequence[Output]) -> list[Viewed]:
         is_call = output.kind == _CALL
         spoken, elsewhere = normalised(_spoken(output.text)) if is_call else (seen, hidden)
         in_written = addressed(spoken.chars)
-        cited = marks(output.text) if output.kind == "content" else NO_MARKS
+        cited = _cited(output, text)
         written = unmarked(text, cited.spans)
         # The reader of a text counts what it hides; what other values of a call hide is counted here.
         more_hidden = max(0, elsewhere - hidden)
@@ -82,6 +82,13 @@ def _written(output: Output) -> Text:
     if output.kind == _CALL:
         return prose(output.text)
     return only_text(output.text) if output.kind == _ANSWER else plain(output.text)
+
+
+def _cited(output: Output, text: Text) -> Marks:
+    """Return the citation marks of an answer, also of one that is the one text of a call; a structure has none."""
+    if output.kind == "content":
+        return marks(output.text)
+    return traced(marks(text.chars), text) if output.kind == _ANSWER else NO_MARKS
 
 
 def _spoken(text: str) -> str:

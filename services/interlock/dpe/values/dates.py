@@ -56,6 +56,10 @@ _YEAR_CUES = word_set(
 _MONTH_CUES = word_set(
     "in of by since until till from to through during before after early late mid last next this between and every"
 )
+_TO_ANOTHER_DAY = frozenset({"to", "until", "till", "through", "and"})
+_LEAST_OF_WEEKDAY = 6  # letters of Monday; Sun and Wed are also words
+_DIGITS_OF_A_MONTH = 2
+_FIRST_OF_LABELS, _LAST_OF_LABELS = 1900, 2100
 _LONGEST_SPAN = 120  # maximum years of a span: 2007-2008
 # The lower-case words that a date can begin with.
 BEGINNINGS = frozenset(MONTHS.keys() | _WEEKDAYS.keys() | ORDINALS.keys() | TENS.keys() | UNITS.keys() | PERIOD_WORDS)
@@ -68,8 +72,10 @@ def read_date(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
         return (
             _read_iso(tokens, index)
             or _read_slashed(tokens, index)
+            or _read_month_of_year(tokens, index)
             or read_clock(tokens, index)
             or _read_day_first(tokens, index)
+            or _read_first_of_days(tokens, index)
             or read_quarter(tokens, index)
             or read_decade(tokens, index)
             or read_century(tokens, index)
@@ -128,6 +134,19 @@ def _read_slashed(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     return _day_and_month(int(first.text), int(second.text), full_year(last.text), index + 5)
 
 
+def _read_month_of_year(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
+    """Read 09/2021, as labels and forms write a month: two digits and a year of four."""
+    month, mark, year = (at(tokens, index + step) for step in range(3))
+    if mark.text != "/" or not (mark.glued and year.glued) or at(tokens, index + 3).text == "/":
+        return None
+    if len(month.text) != _DIGITS_OF_A_MONTH or not _in(month, 12) or not (year.text.isdigit() and len(year.text) == 4):
+        return None
+    if not _FIRST_OF_LABELS <= int(year.text) <= _LAST_OF_LABELS:
+        return None
+    number = int(month.text)
+    return DateRead(Moment(only(int(year.text)), (number, number)), index + 3)
+
+
 def _read_dotted(text: str, index: int) -> DateRead | None:
     parts = text.split(".")
     if (
@@ -165,6 +184,17 @@ def _read_day_first(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     else:
         year, stop = year_at(tokens, end), end + 1
     return DateRead(Moment(only(year), (month, month), day), stop if year else end)
+
+
+def _read_first_of_days(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
+    """Read the 23 of 23 to 26 June 2026, whose month and year stand with the other day."""
+    day, end = _read_day(tokens, index)
+    if day is None or not (is_hyphen(tokens, end) or at(tokens, end).low in _TO_ANOTHER_DAY):
+        return None
+    other = _read_day_first(tokens, end + 1)
+    if other is None or other.moment.day is None or other.moment.day <= day:
+        return None
+    return DateRead(Moment(other.moment.years, other.moment.months, day), end)
 
 
 def _read_day(tokens: Sequence[Lexeme], index: int) -> tuple[int | None, int]:
@@ -214,18 +244,14 @@ def _stands_alone(tokens: Sequence[Lexeme], index: int, end: int) -> bool:
 def _read_weekday(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     token = at(tokens, index)
     weekday = _WEEKDAYS.get(token.low)
-    if (
-        weekday is None
-        or not (token.capital or len(token.text) >= 6)
-        or (len(token.text) < 6 and at(tokens, index + 1).text not in {",", "."})
-    ):
+    if weekday is None or not (token.capital or len(token.text) >= _LEAST_OF_WEEKDAY):
         return None
     comma = index + 1 + (at(tokens, index + 1).text == ".")
     comma += at(tokens, comma).text == ","
     inner = _read_month_first(tokens, comma) or _read_day_first(tokens, comma)
     if inner and inner.moment.day:
         return DateRead(Moment(inner.moment.years, inner.moment.months, inner.moment.day, weekday), inner.end)
-    return DateRead(Moment(weekday=weekday), index + 1) if len(token.text) >= 6 else None
+    return DateRead(Moment(weekday=weekday), index + 1) if len(token.text) >= _LEAST_OF_WEEKDAY else None
 
 
 def _read_year(tokens: Sequence[Lexeme], index: int) -> DateRead | None:

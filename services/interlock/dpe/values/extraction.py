@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from interlock.dpe.text.folding import Folded, fold
-from interlock.dpe.text.lexing import NUMBER, SYMBOL, Lexeme, at, lex
+from interlock.dpe.text.lexing import NUMBER, SYMBOL, WORD, Lexeme, at, lex
 from interlock.dpe.values import dates, figures, labels
-from interlock.dpe.values.moments import DateRead, Moment
+from interlock.dpe.values.moments import DateRead, Moment, year_at
 from interlock.dpe.values.quantities import DATE, Value
 
+MOST_DAYS = 31
 _MOST_REMEMBERED = 600  # code points; a thousand readings of this length take about 30 MB
 _BEGINNING_WORDS = dates.BEGINNINGS | labels.BEGINNINGS | figures.BEGINNINGS
 _BEGINNING_MARKS = frozenset("([+'§") | figures.BEGINNINGS
@@ -83,10 +84,12 @@ def _may_begin(tokens: Sequence[Lexeme], index: int) -> bool:
 
 
 def _dated(tokens: Sequence[Lexeme], index: int, date: DateRead) -> tuple[list[Value], int]:
-    """Return a date and, for 2019-21, the year at the other end."""
+    """Return a date and, for 2019-21, the year at the other end; for June 23-26, the other day."""
     plain = date.end == index + 1 and tokens[index].kind == NUMBER
     value = Value(DATE, "", 0, 0, moment=date.moment, plain=plain, first=index, last=date.end)
     mark = at(tokens, date.end)
+    if day := _other_day(tokens, date):
+        return [value, day], day.last
     double = mark.text == "-" and at(tokens, date.end + 1).text == "-"
     place = date.end + 1 + double
     other = at(tokens, place)
@@ -99,3 +102,23 @@ def _dated(tokens: Sequence[Lexeme], index: int, date: DateRead) -> tuple[list[V
         return [value], date.end
     later = Value(DATE, "", 0, 0, moment=Moment((year, year)), first=place, last=place + 1)
     return [value, later], place + 1
+
+
+def _other_day(tokens: Sequence[Lexeme], date: DateRead) -> Value | None:
+    """Return the second day of June 23-26 and June 23 to 26, with a year that follows it."""
+    mark, day = at(tokens, date.end), at(tokens, date.end + 1)
+    first = date.moment.day
+    if first is None or date.moment.years or mark.text not in {"-", "to", "through"} or not day.text.isdigit():
+        return None
+    end = date.end + 2
+    again = dates.read_date(tokens, date.end + 1)
+    apart = (again is not None and again.end > end) or (
+        at(tokens, end).kind == WORD and (mark.kind == WORD or at(tokens, end).glued)
+    )  # June 5 to 7 pm, May 3 to 5 people
+    if not first < int(day.text) <= MOST_DAYS or apart or not tokens[date.end - 1].text.isdigit():
+        return None
+    comma = at(tokens, end).text == ","
+    year = year_at(tokens, end + comma)
+    years = (year, year) if year else None
+    moment = Moment(years, date.moment.months, int(day.text))
+    return Value(DATE, "", 0, 0, moment=moment, first=date.end + 1, last=end + comma + 1 if year else end)

@@ -33,6 +33,8 @@ _PHRASES = {
 _AFTER_PRONOUN = word_set("of another or that who which day thing such way can could may must should")
 _BEFORE_PRONOUN = word_set("no this that each every the which any another")
 _SEVERAL = word_set("several few couple many some")
+_HALVED = frozenset({units.TIME, units.POUND, "length", "mass", "volume", "area"})
+_OF_A, _FRACTION_OF = (["of", "a"], ["of", "an"]), 2
 _CURRENCY_CODES = frozenset(unit.measure for unit in units.CURRENCIES.values())
 # The lower-case words and symbols that a figure can begin with.
 BEGINNINGS = frozenset(
@@ -52,7 +54,7 @@ def read_figure(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int]
     ordinal = _read_ordinal(tokens, index)
     if ordinal:
         return [ordinal], ordinal.last
-    factor = _read_factor(tokens, index) or _read_spoken_time(tokens, index)
+    factor = _read_factor(tokens, index) or _read_spoken_part(tokens, index)
     if factor:
         return [factor], factor.last
     value = _read_amount(tokens, index)
@@ -171,7 +173,8 @@ def _with_unit(tokens: Sequence[Lexeme], number: Number, currency: str) -> Value
         trailing = units.read_currency_after(tokens, number.end)  # $5 million USD, £20 pounds
         end = trailing[1] if trailing and trailing[0].measure[-1] == currency[-1] else number.end
         return replace(base, kind=MONEY, unit=currency, last=end, plain=False)
-    after = units.read_unit(tokens, number.end) or units.read_currency_after(tokens, number.end)
+    of = _FRACTION_OF if number.fraction and [at(tokens, number.end + n).low for n in (0, 1)] in _OF_A else 0
+    after = units.read_unit(tokens, number.end + of) or units.read_currency_after(tokens, number.end)
     if after is None:
         return base
     unit, end = after
@@ -218,8 +221,8 @@ def _read_factor(tokens: Sequence[Lexeme], index: int) -> Value | None:
     return Value(QUANTITY, "", 0, 0, amount=float(times), unit=units.TIMES, words=True, first=index, last=index + 1)
 
 
-def _read_spoken_time(tokens: Sequence[Lexeme], index: int) -> Value | None:
-    """Read half an hour, a quarter of an hour, three quarters of an hour, a year and a half."""
+def _read_spoken_part(tokens: Sequence[Lexeme], index: int) -> Value | None:
+    """Read half an hour, half a pound, a quarter of an hour, three quarters of a mile, a year and a half."""
     low, place, share = tokens[index].low, index, 0.0
     if low == "half" and at(tokens, index + 1).low in {"a", "an"}:
         place, share = index + 2, 0.5
@@ -229,10 +232,10 @@ def _read_spoken_time(tokens: Sequence[Lexeme], index: int) -> Value | None:
     elif low in {"a", "an", "one"} and " ".join(at(tokens, index + n).low for n in (2, 3, 4)) == "and a half":
         place, share = index + 1, 1.5
     unit = units.MEASURES.get(at(tokens, place).low) if share else None
-    if unit is None or unit.measure != units.TIME:
+    if unit is None or unit.measure not in _HALVED:
         return None
     return Value(
-        QUANTITY, "", 0, 0, amount=share * unit.factor, step=unit.factor / 10, unit=units.TIME, factor=unit.factor,
+        QUANTITY, "", 0, 0, amount=share * unit.factor, step=unit.factor / 10, unit=unit.measure, factor=unit.factor,
         words=True, first=index, last=place + (4 if share > 1 else 1),
     )  # fmt: skip
 

@@ -147,6 +147,8 @@ def _read_slashed(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], in
     token, slash, other = tokens[index], at(tokens, index + 1), at(tokens, index + 2)
     if slash.text != "/" or not (slash.glued and other.glued) or not (token.text.isdigit() and other.text.isdigit()):
         return None
+    if numbers.is_plain_fraction(tokens, index):
+        return None
     if at(tokens, index + 3).text == "/" or len(token.text) > 3 or len(other.text) > 3:
         return None
     return [_label("slash", f"{token.text}/{other.text}", index, index + 3)], index + 3

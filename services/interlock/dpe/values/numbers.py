@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from interlock.dpe.text.lexing import NUMBER, WORD, Lexeme, at
 from interlock.dpe.text.patterns import pattern
+from interlock.dpe.values import units
 from interlock.dpe.values.number_words import and_a_half, read_share, read_words
 from interlock.dpe.values.numerals import Number, scaled
 
@@ -13,6 +14,8 @@ _DECIMAL = pattern(r"\d+(?:\.\d+)?")
 _COMMA_DECIMAL = pattern(r"\d+,\d{1,2}")
 # A float holds 15 digits exactly, and no figure in prose has more. A longer run is an identifier.
 _MOST_DIGITS = 15
+_PARTS = frozenset({"2", "3", "4", "5", "8", "10", "16", "32", "64"})
+_CUT = frozenset({"volume", "length", "mass", "area", units.POUND, units.TIME})
 
 
 def read_number(tokens: Sequence[Lexeme], index: int, *, money: bool = False) -> Number | None:
@@ -113,7 +116,7 @@ def _read_fraction(tokens: Sequence[Lexeme], index: int) -> Number | None:
         and tokens[index].text.isdigit()
     ):
         whole, over = float(tokens[index].text), index + 1
-    elif not _is_slash(tokens, index + 1, plain=False):
+    elif not _is_slash(tokens, index + 1, plain=is_plain_fraction(tokens, index)):
         return None
     above, below = tokens[over].text, at(tokens, over + 2).text
     if (
@@ -124,6 +127,15 @@ def _read_fraction(tokens: Sequence[Lexeme], index: int) -> Number | None:
         return None
     value = whole + int(above[:4]) / int(below)
     return Number(value, 0.01, over + 3, fraction=not whole)
+
+
+def is_plain_fraction(tokens: Sequence[Lexeme], index: int) -> bool:
+    """Whether 3/4 is three quarters: a unit that is cut into such parts, or *of*, follows it."""
+    below, after = at(tokens, index + 2).text, at(tokens, index + 3)
+    if below not in _PARTS or not _is_slash(tokens, index + 1, plain=True):
+        return False
+    unit = units.MEASURES.get(after.low) or units.MEASURES.get(f"{after.low} {at(tokens, index + 4).low}")
+    return after.low in {"of", "-"} or (unit is not None and unit.measure in _CUT)
 
 
 def _is_slash(tokens: Sequence[Lexeme], index: int, *, plain: bool) -> bool:

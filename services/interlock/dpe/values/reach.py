@@ -70,6 +70,10 @@ def _results(target: Value, near: Sequence[Value], every: Sequence[Value]) -> It
                 continue  # two bare figures, one of them far off, make no days
             yield from _of_two(a, b, target)
             yield from _of_two(b, a, target)
+            if b in near and a.unit == b.unit and a.unit not in {"", target.unit}:
+                # a bag of 12 kg at 300 g a day lasts 40 days; 3 mg at 1.5 mg/ml are 2 ml
+                yield (a.amount or 0.0) / b.amount * target.factor
+                yield b.amount / (a.amount or 1.0) * target.factor
     yield from _of_many(target, near, every)
     if target.unit == TIME or not target.unit:
         yield from _durations(near, every)
@@ -201,6 +205,7 @@ def _moved(start: Moment, seconds: float, target: Moment) -> Iterator[Moment]:
     day = _day(start, target)
     if day is None or abs(seconds) > 200 * _YEAR:
         return
+    dated = start.years or target.years
     months = seconds / _MONTH
     if abs(months - round(months)) < 0.01 and round(months):
         place = day.year * 12 + day.month - 1 + round(months)
@@ -210,9 +215,15 @@ def _moved(start: Moment, seconds: float, target: Moment) -> Iterator[Moment]:
             for off in (0, -1, 1):
                 moved = day + dt.timedelta(seconds=seconds + off * _DAY)
                 if off == 0 or abs(seconds) > 27 * _DAY:
-                    yield Moment((moved.year,) * 2, (moved.month,) * 2, moved.day, moved.weekday())
+                    weekday = moved.weekday() if dated else _weekday(start, target, seconds + off * _DAY)
+                    yield Moment((moved.year,) * 2, (moved.month,) * 2, moved.day, weekday)
         except OverflowError:
             return
+
+
+def _weekday(start: Moment, target: Moment, seconds: float) -> int | None:
+    """Return the weekday of a day without a year: counted on from that of the start, else whatever is claimed."""
+    return target.weekday if start.weekday is None else (start.weekday + round(seconds / _DAY)) % 7
 
 
 def _is(target: Moment, made: Moment) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from interlock.dpe.text.lexing import NUMBER, SYMBOL, Lexeme, at
+from interlock.dpe.text.lexing import NUMBER, SYMBOL, WORD, Lexeme, at
 from interlock.dpe.text.wordlists import word_set
 
 PERCENT = "%"
@@ -35,6 +35,7 @@ mass 1 kg kgs kilo kilos kilogram kilograms kilogramme kilogrammes
 mass 1000 t tonne tonnes ton tons metric.ton metric.tons
 mass 0.45359237 lb lbs
 mass 0.0283495 oz ounce ounces
+mass 6.35029 stone
 time 0.001 ms millisecond milliseconds
 time 1 s sec secs second seconds
 time 60 min mins minute minutes
@@ -57,6 +58,14 @@ area 1e4 ha hectare hectares
 area 4046.8564 acre acres
 volume 0.001 ml millilitre millilitres milliliter milliliters
 volume 1 l litre litres liter liters
+volume 0.01 cl centilitre centilitres centiliter centiliters
+volume 0.1 dl decilitre decilitres deciliter deciliters
+volume 0.00492892 tsp tsps teaspoon teaspoons
+volume 0.0147868 tbsp tbsps tablespoon tablespoons
+volume 0.0295735 fl.oz fluid.ounce fluid.ounces
+volume 0.236588 cup cups
+volume 0.473176 pint pints
+volume 0.946353 quart quarts
 volume 3.785 gallon gallons
 volume 158.987 barrel barrels bbl
 speed 0.2777778 kph kmh
@@ -154,6 +163,8 @@ _QUALIFIERS = word_set(
     " whole more additional extra further other unused remaining separate sick annual clear rest free contract unbroken"
 )
 _MOST_QUALIFIERS = 2
+_DEGREE_LETTERS = frozenset({"C", "F"})
+_NO_NOUNS = frozenset({"is", "was", "equals", "as", "makes", "corresponds", "means"})
 _SPACED = frozenset({"year", "month", "week", "day", "hour", "minute", "mile", "metre", "meter", "foot"})
 
 
@@ -239,10 +250,18 @@ def _read_percent(tokens: Sequence[Lexeme], end: int) -> tuple[Unit, int]:
 def _read_degrees(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | None:
     low, follows = at(tokens, index).low, at(tokens, index + 1)
     if low not in {"°", "degree", "degrees", "º"}:
-        return (_DEGREES[low], index + 1) if low in {"celsius", "fahrenheit"} else None
+        named = low in {"celsius", "fahrenheit"} or _is_degree_letter(tokens, index)
+        return (_DEGREES[low], index + 1) if named else None
     if follows.low in _DEGREES and (len(follows.low) > 1 or follows.text.isupper()):
         return _DEGREES[follows.low], index + 2
     return Unit("angle"), index + 1
+
+
+def _is_degree_letter(tokens: Sequence[Lexeme], index: int) -> bool:
+    """Whether a C or an F after a number is a degree: *20 C is 68 F*, not *3 C batteries* nor *Gate 5 F2*."""
+    follows = at(tokens, index + 1)
+    noun = follows.kind == WORD and (follows.capital or follows.low.endswith("s")) and follows.low not in _NO_NOUNS
+    return at(tokens, index).text in _DEGREE_LETTERS and follows.kind != NUMBER and follows.text != "-" and not noun
 
 
 def _read_power(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | None:

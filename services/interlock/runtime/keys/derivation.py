@@ -47,6 +47,12 @@ class Keyring:
         return self._now().current(self._clock())
 
     @property
+    def versions(self) -> tuple[int, ...]:
+        """All versions, the one for new sessions first: the order in which a signature that names none is tried."""
+        held = self._now().by_version
+        return tuple(sorted(held, key=lambda version: (version != self.current, -version)))
+
+    @property
     def oldest(self) -> int:
         """The lowest version that is kept: the one that changes least often."""
         return min(self._now().by_version)

@@ -68,12 +68,12 @@ def _word(names: Any, number: int, prefix: str) -> str:
 
 
 def title_lines(session: session_pb2.Session) -> list[str]:
-    """Return the title lines of a session's frame."""
-    budget = as_decimal(Micros(session.safety_budget_micros))
+    """Return the title lines of a session's frame: beside the lowest budget of its paths stands what all of them cost (F-16)."""
+    budget, charged = as_decimal(Micros(session.safety_budget_micros)), as_decimal(Micros(session.charged_micros))
     return [
         session.session_id,
         f"{session.agent.agent_type or 'agent'}, depth {session.loop_depth}, {status_word(session)}",
-        f"Budget={budget}, {breaker_word(session)}",
+        f"Budget={budget}, Charged={charged}, {breaker_word(session)}",
     ]
 
 

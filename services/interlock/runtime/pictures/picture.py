@@ -174,6 +174,9 @@ def _session(session: session_pb2.Session) -> dict[str, Any]:
         "status": status_word(session),
         "breaker": breaker_word(session),
         "safety_budget_micros": session.safety_budget_micros,
+        "charged_micros": session.charged_micros,
+        "accumulate": "sum" if session.accumulate_sum else "min",
+        "ancestor_halt": session.ancestor_halt.reason or None,
         "chain_tip": session.chain_tip,
         "leaf_ids": list(session.leaf_ids),
         "windows": [_window(one) for one in drawn(session)],
@@ -196,6 +199,10 @@ def _window(one: Drawn) -> dict[str, Any]:
         "safety_budget_micros": window.safety_budget_micros,
         "charge_micros": window.charge_micros,
         "hmac": window.hmac,
+        "hmac_chain_tip": window.hmac_chain_tip,
+        "envelope_etag": window.envelope_etag,
+        "token_count": window.token_count,
+        "response_hash": window.response_hash,
         "timestamp": window.timestamp,
         "edges": [
             {

@@ -18,13 +18,19 @@ Below = Mapping[str, Sequence[Drawn]]
 def text(sessions: Sequence[session_pb2.Session]) -> str:
     """Return the sessions in order, each after its parent: trees, fan-ins, chain, quality and budgets."""
     blocks = ["\n".join(line.rstrip() for line in _session(session)) for session in sessions]
+    if len(sessions) > 1:
+        charged = as_decimal(Micros(sum(session.charged_micros for session in sessions)))
+        blocks.append(f"All sessions: {charged} charged by {sum(len(session.windows) for session in sessions)} windows")
     return _plain("\n\n".join(blocks)) + "\n"
 
 
 def _session(session: session_pb2.Session) -> Iterator[str]:
     yield f"Session: {session.session_id}"
     told = f"  {session.agent.agent_type or 'agent'}, depth {session.loop_depth}, {status_word(session)}"
-    yield f"{told}, breaker {breaker_word(session)}, budget {as_decimal(Micros(session.safety_budget_micros))}"
+    budget, charged = as_decimal(Micros(session.safety_budget_micros)), as_decimal(Micros(session.charged_micros))
+    yield f"{told}, breaker {breaker_word(session)}, budget {budget}, charged {charged}"
+    if session.HasField("ancestor_halt"):
+        yield f"  ended by {session.ancestor_halt.session_id}: {session.ancestor_halt.reason}"
     if session.parent_session_id:
         yield f"  delegated by {session.parent_session_id}"
     yield ""

@@ -32,6 +32,7 @@ REFUSALS = Counter(
 )  # fmt: skip
 
 DEADLINE = "DEADLINE_EXCEEDED"
+_OK = grpc.StatusCode.OK
 
 
 class Method:
@@ -43,6 +44,11 @@ class Method:
         self.service = self.full_service.rsplit(".", 1)[-1].removesuffix("Service").lower()
         self.span_name = f"{self.full_service}/{self.name}"
         self.count = lru_cache(maxsize=32)(lambda code: REQUESTS.labels(self.service, self.name, code))
+
+    @cached_property
+    def succeeded(self) -> Counter:
+        """The child of ``REQUESTS`` for calls that are answered."""
+        return self.count(_OK.name)
 
     @cached_property
     def duration(self) -> Histogram:
@@ -58,7 +64,7 @@ class RpcCall:
     """The record of one call while it runs."""
 
     def __init__(self, method: Method, parent: Context | None, *, local: bool) -> None:
-        self.method, self.local, self.code, self.reason = method, local, grpc.StatusCode.OK, ""
+        self.method, self.local, self.code, self.reason = method, local, _OK, ""
         self._span = telemetry.span(
             method.span_name,
             kind=telemetry.INTERNAL if local else telemetry.SERVER,
@@ -99,10 +105,11 @@ class RpcCall:
         took = time.perf_counter() - self._started
         method = self.method
         method.duration.observe(took)
-        method.count(self.code.name).inc()
+        (method.succeeded if self.code is _OK else method.count(self.code.name)).inc()
         if self.reason:
             REFUSALS.labels(method.service, method.name, self.reason).inc()
-        telemetry.annotate(self._current, rpc_code=self.code, reason=self.reason)
+        if self._current.is_recording():
+            telemetry.annotate(self._current, rpc_code=self.code, reason=self.reason)
         if not self.local:  # still inside the span, so that the line has the trace id
             log.info(
                 "rpc", service=method.service, method=method.name, code=self.code.name,

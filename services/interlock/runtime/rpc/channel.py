@@ -16,6 +16,7 @@ import grpc
 
 from interlock.runtime import telemetry
 from interlock.runtime.rpc.calls import RpcCall, method_at
+from interlock.runtime.rpc.echo_channel import EchoChannel
 
 
 class LocalContext:
@@ -111,8 +112,8 @@ class TracedChannel:
     It is not an interceptor: grpc.aio runs each intercepted call in an additional task, which costs more than the span.
     """
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
-        self._channel = channel
+    def __init__(self, channel: grpc.aio.Channel | EchoChannel) -> None:
+        self._channel: Any = channel
 
     def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> Callable[..., Awaitable[Any]]:
         """Return a callable like ``grpc.aio.UnaryUnaryMultiCallable``."""

@@ -20,6 +20,7 @@ from grpc_status import rpc_status
 
 from interlock.api.common.v1 import common_pb2
 from interlock.domain.errors import Kind, Refused, exhausted, unavailable
+from interlock.runtime.rpc.echo import UNDECODABLE_REQUEST
 
 DOMAIN = "interlock"
 
@@ -147,6 +148,8 @@ def _from_details(error: grpc.aio.AioRpcError) -> Refused | None:
     if not info.reason:
         return None
     kind = next((k for k, c in _CODES.items() if c == error.code()), Kind.INTERNAL)
+    if info.reason == UNDECODABLE_REQUEST:  # our own request was damaged on its way: no fault of whoever we work for
+        kind = Kind.UNAVAILABLE
     delay_ms = retry.retry_delay.seconds * 1000 + retry.retry_delay.nanos // 1_000_000
     return Refused(kind, info.reason, status.message, metadata=dict(info.metadata), retry_after_ms=delay_ms)
 

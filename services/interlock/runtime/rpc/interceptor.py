@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import grpc
@@ -14,10 +15,15 @@ from interlock.domain.errors import Refused
 from interlock.runtime import telemetry
 from interlock.runtime.rpc.callers import Gate
 from interlock.runtime.rpc.calls import DEADLINE, Method, RpcCall, method_at
+from interlock.runtime.rpc.echo import EchoedRequest
 from interlock.runtime.rpc.errors import to_status
 
 _INFRASTRUCTURE = ("/grpc.health.", "/grpc.reflection.")
 """Services that are polled constantly, or streamed for as long as a client likes: neither logged nor limited in time."""
+
+
+Read = Callable[[bytes], EchoedRequest]
+"""Reads the bytes of a request, or refuses them."""
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):
@@ -50,12 +56,12 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         if path.startswith(_INFRASTRUCTURE):
             wrapped: grpc.RpcMethodHandler[Any, Any] = handler if self._gate is None else self._gated(handler, path)
             return wrapped
-        make, answer = (
-            (grpc.unary_stream_rpc_method_handler, self._streaming(handler.unary_stream, method_at(path)))
-            if handler.response_streaming
-            else (grpc.unary_unary_rpc_method_handler, self._unary(handler.unary_unary, method_at(path)))
-        )
-        return make(answer, handler.request_deserializer, handler.response_serializer)
+        read = partial(EchoedRequest, path, decode=handler.request_deserializer)
+        # Bytes in, bytes out: what was asked is read, and its answer written, where a fault of either can be refused.
+        if handler.response_streaming:
+            streaming = self._streaming(handler.unary_stream, method_at(path), read)
+            return grpc.unary_stream_rpc_method_handler(streaming, None, None)
+        return grpc.unary_unary_rpc_method_handler(self._unary(handler.unary_unary, method_at(path), read), None, None)
 
     def _admit(self, method: Method, context: Any) -> None:
         if self._gate is not None:
@@ -90,13 +96,14 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         )
         return made
 
-    def _unary(self, behaviour: Callable[[Any, Any], Awaitable[Any]], method: Method) -> Callable[..., Any]:
-        async def answer(request: Any, context: Any) -> Any:
+    def _unary(self, behaviour: Callable[[Any, Any], Awaitable[Any]], method: Method, read: Read) -> Callable[..., Any]:
+        async def answer(raw: bytes, context: Any) -> Any:
             with method.call(parent=telemetry.extract(context.invocation_metadata())) as call:
                 try:
                     async with asyncio.timeout(self._limit(context)) as limit:
                         self._admit(method, context)
-                        return call.answered(await behaviour(request, context))
+                        asked = read(raw)
+                        return asked.answer(call.answered(await behaviour(asked.request, context)))
                 except (Exception, asyncio.CancelledError) as error:
                     await _report(call, context, error, out_of_time=limit.expired())
                     raise
@@ -104,16 +111,19 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         return answer
 
     def _streaming(
-        self, behaviour: Callable[[Any, Any], AsyncGenerator[Any, None]], method: Method
+        self, behaviour: Callable[[Any, Any], AsyncGenerator[Any, None]], method: Method, read: Read
     ) -> Callable[..., Any]:
-        async def answer(request: Any, context: Any) -> AsyncIterator[Any]:
+        async def answer(raw: bytes, context: Any) -> AsyncIterator[bytes]:
             with method.call(parent=telemetry.extract(context.invocation_metadata())) as call:
                 try:
                     async with asyncio.timeout(self._limit(context)) as limit:
                         self._admit(method, context)
-                        async with contextlib.aclosing(behaviour(request, context)) as messages:
+                        asked = read(raw)
+                        async with contextlib.aclosing(behaviour(asked.request, context)) as messages:
                             async for message in messages:
-                                yield message
+                                yield asked.answer(message, last=False)
+                        if asked.echoes:
+                            yield asked.end()
                 except (Exception, asyncio.CancelledError) as error:
                     await _report(call, context, error, out_of_time=limit.expired())
                     raise

@@ -18,6 +18,7 @@ from interlock.api.dpe.v1.dpe_pb2_grpc import DpeServiceStub
 from interlock.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
 from interlock.api.session.v1.session_pb2_grpc import SessionServiceStub
 from interlock.runtime.rpc.channel import LocalChannel, TracedChannel
+from interlock.runtime.rpc.echo_channel import EchoChannel
 from interlock.runtime.rpc.health import MISSING_KEY
 from interlock.runtime.rpc.places import address_to_call, is_socket
 from interlock.runtime.rpc.rotating import RotatingChannel
@@ -89,7 +90,8 @@ class Mesh:
         async def close() -> None:
             await asyncio.gather(*(channel.close() for channel in channels.values()))
 
-        traced = {name: TracedChannel(channel) for name, channel in channels.items()}
+        accept = settings.answers_without_echo == "accept"
+        traced = {name: TracedChannel(EchoChannel(one, accept_without=accept)) for name, one in channels.items()}
         return cls._over(traced, unready_dependencies, close=close)
 
     @classmethod

@@ -7,9 +7,13 @@ that fails, as a refusal that names the service. The sidecar and the oversight s
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import contextlib
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
+
+import grpc
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1 import dpe_pb2
@@ -18,7 +22,9 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.deadline import Deadline, retry_idempotent
+from interlock.runtime.rpc.errors import from_rpc_error, unwrap
 from interlock.runtime.rpc.mesh import Mesh
+from interlock.runtime.rpc.peer import IN_DOUBT, ServicePeer
 from interlock.runtime.settings.model import Settings
 
 if TYPE_CHECKING:
@@ -27,13 +33,7 @@ if TYPE_CHECKING:
     from interlock.api.policy.v1.policy_pb2_grpc import PolicyServiceAsyncStub
     from interlock.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
 
-A = TypeVar("A", bound=Any)
-
-Method = Callable[..., Awaitable[A]]
-"""A method of a stub: called with a request and ``timeout``, seconds."""
-
-_IN_DOUBT = frozenset({"AUDIT_UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL", "FAILPOINT"})
-"""Failures after which a seal may be in the log all the same: no answer said whether it is."""
+_LONGEST_LEASE_MS = 900_000
 
 
 class SealFailedError(Exception):
@@ -44,29 +44,7 @@ class SealFailedError(Exception):
         self.refused, self.in_doubt = refused, in_doubt
 
 
-class _Peer:
-    """Calls of one service, at most *timeout_s* seconds each."""
-
-    name: str
-
-    def __init__(self, timeout_s: float) -> None:
-        self.timeout_s = timeout_s
-
-    async def _call(self, method: Method[A], request: Any, deadline: Deadline | None) -> A:
-        """Return the answer. Without a deadline the call has the service's limit to itself."""
-        timeout_s = self.timeout_s if deadline is None else deadline.within(self.timeout_s)
-        return await call_service(self.name, self._send(method, request, timeout_s))
-
-    async def _call_until_done(self, method: Method[A], request: Any, deadline: Deadline | None) -> A:
-        """Return the answer to an idempotent request, asked again while the service cannot answer."""
-        return await retry_idempotent(lambda: self._call(method, request, deadline))
-
-    async def _send(self, method: Method[A], request: Any, timeout_s: float) -> A:
-        """Return the answer as it came; a refusal in it is a value."""
-        return await method(request, timeout=timeout_s)
-
-
-class SessionPeer(_Peer):
+class SessionPeer(ServicePeer):
     """The session service: tokens, windows, budgets."""
 
     name = "session"
@@ -95,6 +73,10 @@ class SessionPeer(_Peer):
         """Leave a window behind as FAILED."""
         await self._call(self._stub.FailWindow, request, deadline)
 
+    async def hold_window(self, request: session_pb2.HoldWindowRequest, deadline: Deadline) -> None:
+        """Set aside the most that a window may cost, before a part of its answer is released."""
+        await self._call_until_done(self._stub.HoldWindow, request, deadline)
+
     async def abandon_window(self, request: session_pb2.AbandonWindowRequest, deadline: Deadline | None = None) -> None:
         """Give back the lease of a window that was never sealed."""
         await self._call(self._stub.AbandonWindow, request, deadline)
@@ -108,6 +90,11 @@ class SessionPeer(_Peer):
     ) -> session_pb2.Session:
         """Read a session by token or id."""
         return (await self._call(self._stub.GetSession, request, deadline)).session
+
+    async def get_caller(self, scope: str) -> session_pb2.CallerBudget | None:
+        """Return what a caller has left of its budget in this period; ``None`` where it has none."""
+        answer = await self._call(self._stub.GetCaller, session_pb2.GetCallerRequest(scope=scope), None)
+        return answer.budget if answer.HasField("budget") else None
 
     async def dag(self, request: session_pb2.GetDagRequest) -> Sequence[session_pb2.Session]:
         """Read a session with its windows, and the sessions below it when asked."""
@@ -146,8 +133,22 @@ class SessionPeer(_Peer):
         request = session_pb2.RestoreTreesRequest(trees=trees)
         return (await self._call(self._stub.RestoreTrees, request, None)).results
 
+    async def step_kernel(
+        self, request: session_pb2.StepKernelRequest, deadline: Deadline
+    ) -> session_pb2.StepKernelResponse:
+        """Decide what is asked of a kernel; asked again, it answers the same."""
+        return await self._call_until_done(self._stub.StepKernel, request, deadline)
 
-class PolicyPeer(_Peer):
+    async def acknowledge_kernel(self, request: session_pb2.AcknowledgeKernelRequest, deadline: Deadline) -> None:
+        """Say that records of a kernel are sealed."""
+        await self._call(self._stub.AcknowledgeKernel, request, deadline)
+
+    async def restore_kernel(self, request: session_pb2.RestoreKernelRequest, deadline: Deadline) -> None:
+        """Make a kernel what its sealed records say."""
+        await self._call_until_done(self._stub.RestoreKernel, request, deadline)
+
+
+class PolicyPeer(ServicePeer):
     """The policy service: agent types, effective policies, decisions, approvals."""
 
     name = "policy"
@@ -180,14 +181,36 @@ class PolicyPeer(_Peer):
         return await self._call(self._stub.VerifyApproval, request, deadline)
 
 
-class DpePeer(_Peer):
+class DpePeer(ServicePeer):
     """The decision provenance engine."""
 
     name = "dpe"
 
-    def __init__(self, stub: DpeServiceAsyncStub, timeout_s: float) -> None:
+    def __init__(self, stub: DpeServiceAsyncStub, timeout_s: float, place_timeout_s: float) -> None:
         super().__init__(timeout_s)
-        self._stub = stub
+        self._stub, self._place_timeout_s = stub, place_timeout_s
+
+    async def reserve(self, deadline: Deadline) -> str:
+        """Take a place until the deadline at most and return its id; empty from an engine that knows no places.
+
+        Refused with OVERLOADED while there is none.
+        """
+        lease_ms = max(1, min(_LONGEST_LEASE_MS, math.ceil(deadline.left_s * 1000)))
+        request = dpe_pb2.ReservePlaceRequest(lease_ms=lease_ms)
+        try:
+            return unwrap(
+                await self._stub.ReservePlace(request, timeout=deadline.within(self._place_timeout_s))
+            ).place_id
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                return ""
+            raise from_rpc_error(error, self.name) from None
+
+    async def release(self, place_id: str) -> None:
+        """Give a place back. Where that fails, its lease ends it."""
+        request = dpe_pb2.ReleasePlaceRequest(place_id=place_id)
+        with contextlib.suppress(Refused):
+            await call_service(self.name, self._stub.ReleasePlace(request, timeout=self._place_timeout_s))
 
     async def analyze(self, request: dpe_pb2.AnalyzeRequest, deadline: Deadline) -> dpe_pb2.Report:
         """Analyse an answer and return its report."""
@@ -198,7 +221,7 @@ class DpePeer(_Peer):
         return (await self._call(self._stub.CheckSummary, request, deadline)).fidelity_score
 
 
-class AuditPeer(_Peer):
+class AuditPeer(ServicePeer):
     """The audit service: seals, events, contents, held answers."""
 
     name = "audit"
@@ -215,7 +238,7 @@ class AuditPeer(_Peer):
             try:
                 return await self._call(self._stub.Append, request, deadline)
             except Refused as refused:
-                doubts.append(refused.reason in _IN_DOUBT)
+                doubts.append(refused.reason in IN_DOUBT)
                 raise
 
         try:
@@ -224,14 +247,9 @@ class AuditPeer(_Peer):
             raise SealFailedError(refused, in_doubt=any(doubts)) from None
 
     async def record(
-        self,
-        session_id: str,
-        window_id: str,
-        events: Iterable[audit_pb2.NewEvent],
-        deadline: Deadline,
-        *,
+        self, session_id: str, window_id: str, events: Iterable[audit_pb2.NewEvent], deadline: Deadline, *,
         once: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Append events that belong to no seal; they are durable when this returns. *once*: no event is taken twice."""
         request = audit_pb2.RecordRequest(session_id=session_id, window_id=window_id, events=events, once=once)
         await self._call_until_done(self._stub.Record, request, deadline)
@@ -260,16 +278,28 @@ class AuditPeer(_Peer):
         return await self._call(self._stub.GetReport, request, None)
 
     async def get_contents(
-        self, session_id: str, window_ids: Sequence[str], deadline: Deadline
+        self, session_id: str, window_ids: Sequence[str], deadline: Deadline, *, viewer: str = ""
     ) -> Sequence[audit_pb2.Content]:
-        """Return what windows of one session said."""
-        request = audit_pb2.GetContentsRequest(session_id=session_id, window_ids=window_ids)
+        """Return what windows of one session said. *viewer*: the person who looks, which goes on record."""
+        request = audit_pb2.GetContentsRequest(session_id=session_id, window_ids=window_ids, viewer=viewer)
         return (await self._call_until_done(self._stub.GetContents, request, deadline)).contents
 
     async def drop_content(self, session_id: str, window_id: str, deadline: Deadline) -> None:
         """Delete what a window said."""
         request = audit_pb2.DropContentRequest(session_id=session_id, window_id=window_id)
         await self._call_until_done(self._stub.DropContent, request, deadline)
+
+    async def keep_answer(self, request: audit_pb2.KeepAnswerRequest) -> None:
+        """Keep an answer for what goes on from it; it is durable when this returns."""
+        await self._call_until_done(self._stub.KeepAnswer, request, None)
+
+    async def get_kept_answers(self, request: audit_pb2.GetKeptAnswersRequest) -> Sequence[audit_pb2.KeptAnswer]:
+        """Return a kept answer, after everything that it goes on from."""
+        return (await self._call_until_done(self._stub.GetKeptAnswers, request, None)).answers
+
+    async def drop_kept_answer(self, request: audit_pb2.DropKeptAnswerRequest) -> None:
+        """Delete a kept answer."""
+        await self._call(self._stub.DropKeptAnswer, request, None)
 
     async def get_chain_state(self, session_id: str, deadline: Deadline) -> audit_pb2.Standing:
         """Return what a session's chain says of its budget and its sealed windows."""
@@ -297,6 +327,23 @@ class AuditPeer(_Peer):
         request = audit_pb2.GetTreeRecordsRequest(root_session_ids=roots)
         return (await self._call(self._stub.GetTreeRecords, request, None)).records
 
+    async def list_sessions(self, request: audit_pb2.ListSessionsRequest) -> Sequence[audit_pb2.ListedSession]:
+        """Return the sessions that began last."""
+        return (await self._call(self._stub.ListSessions, request, None)).sessions
+
+    async def verify(self, session_id: str) -> audit_pb2.VerifyResponse:
+        """Check a session's chain from the stored bytes."""
+        return await self._call(self._stub.Verify, audit_pb2.VerifyRequest(session_id=session_id), None)
+
+    async def log_size(self) -> int:
+        """Return how many entries the log has now."""
+        try:
+            return int((await self._call(self._stub.GetCheckpoint, audit_pb2.GetCheckpointRequest(), None)).log_size)
+        except Refused as refused:
+            if refused.reason != "NO_CHECKPOINT":
+                raise
+            return int(refused.metadata.get("log_size", 0))
+
     async def get_held(
         self, window_id: str, deadline: Deadline | None = None, *, state_only: bool = False
     ) -> audit_pb2.GetHeldResponse:
@@ -318,6 +365,17 @@ class AuditPeer(_Peer):
         """Hand out a held response, once per claim."""
         return await self._call(self._stub.ReleaseHeld, request, deadline)
 
+    async def seal_kernel(self, kernel_id: str, records: Iterable[Any], deadline: Deadline) -> None:
+        """Append records of a kernel to its chain; they are durable when this returns."""
+        request = audit_pb2.SealKernelRequest(kernel_id=kernel_id, records=records)
+        await self._call_until_done(self._stub.SealKernel, request, deadline)
+
+    async def get_kernel_record(
+        self, request: audit_pb2.GetKernelRecordRequest, deadline: Deadline
+    ) -> audit_pb2.GetKernelRecordResponse:
+        """Return the sealed records of a kernel."""
+        return await self._call_until_done(self._stub.GetKernelRecord, request, deadline)
+
 
 @dataclass(frozen=True)
 class Peers:
@@ -335,6 +393,6 @@ class Peers:
         return cls(
             session=SessionPeer(mesh.session, limit_s),
             policy=PolicyPeer(mesh.policy, limit_s),
-            dpe=DpePeer(mesh.dpe, settings.dpe_timeout_s),
+            dpe=DpePeer(mesh.dpe, settings.dpe_timeout_s, limit_s),
             audit=AuditPeer(mesh.audit, limit_s),
         )

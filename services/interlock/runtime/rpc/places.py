@@ -56,6 +56,19 @@ def address_to_call(settings: Settings, name: str) -> str:
     return address("127.0.0.1", getattr(settings, field) or SettingDeclarations.model_fields[field].default)
 
 
+def address_to_ask(settings: Settings, name: str) -> str:
+    """Return the gRPC target at which a command finds the service *name*: a port that its user named counts by itself.
+
+    The mesh trusts what answers, so it takes a port with certificates or ``allow_plaintext`` alone. A socket that answers
+    comes before the port: a mesh in one process binds none.
+    """
+    port = getattr(settings, f"{name}_port")
+    named = f"{name}_port" in settings.model_fields_set and port and not getattr(settings, f"{name}_address")
+    if named and not _listens(own_socket(settings, name)):
+        return address("127.0.0.1", port)
+    return address_to_call(settings, name)
+
+
 def own_socket(settings: Settings, name: str) -> Path:
     """Return the path of a service's socket below ``state_dir``; where that would be too long, in a folder of this user."""
     state = settings.state_dir.absolute()

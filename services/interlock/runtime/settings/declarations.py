@@ -1,10 +1,7 @@
-"""Every setting of Interlock, in one place and grouped by subject.
+"""Every setting of Interlock, in one place and grouped by subject: one flat model, since variables and YAML keys are flat too.
 
-There is one flat model because environment variables, YAML keys and attributes such as ``settings.request_timeout_s`` are flat
-too, so that one name finds a setting everywhere. Each setting is a declaration with its description below, so the file reads
-like docs/configuration.md, which is generated from it: a comment ``# == Title`` opens a group and is a heading of that page.
-The checks of single values are in ``values.py``, those of several together in ``model.py``, and the sources of the values and the
-texts of faults in ``loading.py``, because a reader of the settings needs none of them.
+docs/configuration.md is generated from this file: a comment ``# == Title`` opens a group and is a heading there. ``values.py`` checks
+single values, ``model.py`` several together; ``loading.py`` has their sources and the texts of faults.
 """
 
 from __future__ import annotations
@@ -60,10 +57,11 @@ class SettingDeclarations(BaseSettings):
     # == Model provider
 
     upstream_base_url: HttpUrl = ""
-    """OpenAI-compatible base URL of the model provider, such as https://host/v1. Absent: /v1/chat/completions and
-    Dispatch are refused with UPSTREAM_NOT_CONFIGURED; Check works."""
+    """Base URL of the model provider, such as https://host/v1. Absent: UPSTREAM_NOT_CONFIGURED for all calls but Check."""
     upstream_api_key: SecretStr | None = None
     """Key that the sidecar presents to the provider. Absent: the caller's own bearer token is passed on."""
+    upstream_api: Literal["chat", "messages", "responses"] = "chat"
+    """API that the provider is asked by: chat (completions), messages (Anthropic's) or responses; callers speak any with each."""
     remedies: Remedies = ""
     """Remedies that an answer may get, separated by commas: redispatch (asked for again, SPEC-005 §19), continue (what
     was cut off is asked for, §10.3), stitch (a bridge from the answer before, §11.5). Empty: none but those that a
@@ -71,10 +69,12 @@ class SettingDeclarations(BaseSettings):
     remediation: Literal["full", "none"] | None = None
     """Deprecated, use remedies: full switches every remedy on, none forbids even those that a policy names. Where
     remedies is set too, this does not count."""
+    stream_release: Literal["sentences", "whole"] = "whole"
+    """How a streamed answer leaves: sentences (each once it was judged with what came before) or whole. Whole in any case
+    where the breaker is not closed, or where a remedy, a review or the policy needs the whole."""
     max_provider_calls: int = Field(default=2, ge=1, le=100)
-    """Provider calls that one answer may take, whatever they are for: the answer, its review and revision, remedies,
-    summaries. 1: a reflexive answer, which a half-open breaker and strict mode force, is refused with
-    PROVIDER_CALLS_EXCEEDED."""
+    """Provider calls that one answer may take: itself, its review and revision, remedies, summaries. 1: a reflexive
+    answer, which a half-open breaker and strict mode force, is refused with PROVIDER_CALLS_EXCEEDED."""
     grounding_mode: Literal["auto", "context-strict", "context-preferred", "open"] = "auto"
     """Grounding mode of calls that name none (SPEC-002 §11.2). In the first two context modes facts that a caller gives
     are told to the model, in open they are evidence alone. auto: context-preferred where facts are given, else open."""
@@ -101,6 +101,10 @@ class SettingDeclarations(BaseSettings):
     """Port of the reviewers' page. 0: any free port."""
     metrics_port: Port = 9464
     """Port of /metrics for services without HTTP. 0: any free port."""
+    injector_port: Port = 7443
+    """Port of the webhook that gives pods a sidecar, with the fronts' certificate. 0: any free port."""
+    injector_file: Path | None = None
+    """YAML file of the operator's rules for injected sidecars, read again when it changes. Absent: no injector."""
     session_address: ServiceAddress = ""
     """Where session is found: HOST:PORT, or unix:/PATH, where a session service also listens. Absent: a socket below
     state_dir that only its owner may open; with certificates or allow_plaintext, where none answers, its port here."""
@@ -112,13 +116,14 @@ class SettingDeclarations(BaseSettings):
     """Where audit is found and, at unix:/PATH, listens. Absent: as for session_address."""
     oversight_address: ServiceAddress = ""
     """Where oversight is found and, at unix:/PATH, listens. Absent: as for session_address."""
+    answers_without_echo: Literal["refuse", "accept"] = "refuse"
+    """Answers of services from before the echo: refuse (ANSWER_WITHOUT_ECHO), or accept, counted, during an update."""
     metrics_access: Literal["local", "anyone", "nobody"] = "local"
     """Who is answered /metrics: local (a listener on loopback answers), anyone or nobody. Health always answers."""
     reflection_access: Literal["local", "anyone", "nobody"] = "local"
     """Which gRPC servers have reflection: local (on loopback, a socket, or for the mesh's operator), anyone or nobody."""
     public_base_url: HttpUrl = ""
-    """Base of the URIs in CRP-Provenance-Report-URI and CRP-Compliance-Audit-Trail-URI. Absent: the HTTP front's own
-    address."""
+    """Base of the report and audit trail URIs in response headers. Absent: the HTTP front's own address."""
 
     # == State and keys
 
@@ -156,8 +161,7 @@ class SettingDeclarations(BaseSettings):
     """Whether ports may be plain text without certificates, where something else encrypts and identifies: those of the
     mesh, on loopback too, and fronts that other machines reach. Absent: refused with PLAINTEXT_REFUSED."""
     front_cert_file: Path | None = None
-    """PEM file of the certificate of the fronts that agents and reviewers reach, HTTP and gRPC. Absent: they are plain
-    text."""
+    """PEM file of the certificate of the fronts that agents and reviewers reach, HTTP and gRPC. Absent: plain text."""
     front_key_file: Path | None = None
     """PEM file of the private key of front_cert_file, which no one else may read."""
 
@@ -171,8 +175,7 @@ class SettingDeclarations(BaseSettings):
     """Whether a Redis or Valkey that evicts or has no append-only file may hold sessions: for development. Absent: such
     a store is not ready, and sessions on it are refused with SESSION_STORE_UNFIT."""
     redis_wait_replicas: int = Field(default=0, ge=0, le=10)
-    """Replicas that must hold a settlement before it is answered (WAIT); with fewer the call is refused, and its charge
-    stays. 0: none."""
+    """Replicas that must hold a settlement before it is answered (WAIT); with fewer the call is refused, and its charge stays. 0: none."""
 
     # == Budget, sessions and delegation
 
@@ -219,11 +222,9 @@ class SettingDeclarations(BaseSettings):
     """Names and answers by which sessions of one caller are found again, of each of two generations. When the current one is
     full, the older one is forgotten: what it named begins new sessions."""
     binding_ttl_s: int = Field(default=86_400, ge=60, le=2_592_000)
-    """How long a name or an answer that nothing uses still finds its session, seconds, at least; twice as long at most. A
-    client keeps the cookie as long."""
+    """How long a name or an answer that nothing uses still finds its session, seconds, at least; twice as long at most. So do cookies."""
     binding_key: SecretStr | None = None
-    """Key of the digests of names and turns, 64 hex digits or more, the same in every sidecar. Absent: one derived from
-    the master key."""
+    """Key of the digests of names and turns, 64 hex digits or more, the same in every sidecar. Absent: one derived from the master key."""
 
     caller_budget: float = Field(default=0.0, ge=0.0, le=10_000.0)
     """Safety budget of one caller and period, above all of its sessions: starting anew is no way out. A caller is an API
@@ -245,8 +246,7 @@ class SettingDeclarations(BaseSettings):
     """Registered domain of the AI system (SPEC-005 §14.2), such as employment, education, general or creative. Absent:
     the system is unregistered and classified as general information."""
     refuse_persistent_deficiency: bool = False
-    """Whether a session whose last two windows were of quality tier D is refused its next one with 503 (SPEC-004
-    §13.2). Absent: it is warned only."""
+    """Whether a session whose last two windows were of tier D is refused its next one (SPEC-004 §13.2). Absent: it is warned."""
     agents_file: Path | None = None
     """YAML file of registered agent types (SPEC-012 §7.1): keys as SHA-256, limits, strategies, policy. Read again when
     it changes; a bad one refuses to start, later it is told and the good one stays. Absent: none."""
@@ -258,8 +258,7 @@ class SettingDeclarations(BaseSettings):
     # == Human oversight
 
     reviewers_file: Path | None = None
-    """YAML file of reviewers and their Ed25519 public keys, whose approvals CRP-Oversight-Token carries. Read again
-    when it changes. Absent: no one can approve anything."""
+    """YAML file of reviewers and their Ed25519 public keys. Read again when it changes. Absent: no one can approve anything."""
     reviewers_by_rpc: bool = False
     """Whether RegisterReviewer may add reviewers besides those of reviewers_file, in memory. Only where mutual TLS says
     who calls: otherwise anyone who reaches the policy port could become a reviewer."""
@@ -282,11 +281,10 @@ class SettingDeclarations(BaseSettings):
     """Deadline of one provider call, seconds."""
     rpc_timeout_s: Seconds = 10
     """Deadline of one call between services, seconds."""
-    dpe_timeout_s: Seconds = 30
-    """Deadline of one analysis, seconds."""
+    dpe_timeout_s: Seconds = 50
+    """Deadline of one analysis, seconds; never beyond that of its call. An answer of 400 claims takes half a minute beside others."""
     dpe_stage_timeout_s: Seconds = 10
-    """CPU time that one stage of an analysis may use for its text, seconds; more is refused with
-    STAGE_DEADLINE_EXCEEDED."""
+    """CPU time that one stage of an analysis may use for its text, seconds; more is refused: STAGE_DEADLINE_EXCEEDED."""
     triton_timeout_s: Seconds = 10
     """Deadline of one request to Triton, seconds; never beyond that of the analysis."""
     head_timeout_s: Seconds = 20
@@ -296,8 +294,8 @@ class SettingDeclarations(BaseSettings):
 
     # == Sizes and counts
 
-    max_in_flight: int = Field(default=256, ge=1, le=100_000)
-    """Governed calls at once in one sidecar; more are refused with OVERLOADED."""
+    max_in_flight: int = Field(default=1024, ge=1, le=100_000)
+    """Governed calls at once in one sidecar, for its memory; more are OVERLOADED, sooner where the models can judge no more."""
     batch_parallel: int = Field(default=4, ge=1, le=1000)
     """Items of one batch that are governed at the same time."""
     max_body_bytes: int = Field(default=4_194_304, ge=1024)
@@ -320,16 +318,17 @@ class SettingDeclarations(BaseSettings):
     """Latest windows on the path that an answer is compared with; the cost of a call does not grow with the others."""
     context_tokens: int = Field(default=16_384, ge=256, le=10_000_000)
     """Tokens of context that a window may get from earlier ones without a token_budget; three UTF-8 bytes count as one."""
+    model_context_tokens: int = Field(default=128_000, ge=1024, le=100_000_000)
+    """Context window of the provider's model, tokens: CRP-Context-Saturation is measured against it (SPEC-003 §7.2)."""
 
     # == Analysis and its models
 
     dpe_attribution: Literal["nli", "cosine"] = "nli"
-    """How claims are attributed: nli (embeddings propose, NLI and values decide) or cosine, the plain reading of
-    SPEC-005 §4.3."""
+    """How claims are attributed: nli (embeddings propose, NLI and values decide) or cosine, as SPEC-005 §4.3 reads."""
     dpe_cannot_tell: Literal["free", "medium"] = "free"
     """What a statement costs that the sources neither show nor speak against: free (counted alone), or medium (prevents LOW)."""
-    dpe_threads: int = Field(default=2, ge=1, le=64)
-    """Threads of the embedded models."""
+    dpe_threads: int = Field(default=0, ge=0, le=64)
+    """Threads of the embedded models. 0: one for each core that the process may use."""
     nli_model_dir: Path | None = None
     """Folder of a three-class ONNX NLI model with manifest.json. Absent: the bundled one."""
     embed_model_dir: Path | None = None
@@ -345,8 +344,7 @@ class SettingDeclarations(BaseSettings):
     # == Audit log
 
     audit_url: AuditUrl = ""
-    """Database of the audit log, sqlite:///PATH or postgresql://ROLE@HOST/DATABASE. Absent: audit.db below
-    state_dir."""
+    """Database of the audit log, sqlite:///PATH or postgresql://ROLE@HOST/DATABASE. Absent: audit.db below state_dir."""
     audit_reread_windows: int = Field(default=32, ge=8, le=10_000)
     """Within so many of its windows every stored record of a session that is in use is read again and held against
     what was verified. What is new is verified at once, and the whole chain at first use."""
@@ -368,6 +366,8 @@ class SettingDeclarations(BaseSettings):
     AUDIT_ANCHOR_LAG. Needs audit_anchor. Absent: it is measured and told only."""
     audit_anchor_max_lag: int = Field(default=10_000, ge=1, le=1_000_000_000)
     """Entries that may wait to be published, with audit_anchor_required."""
+    kept_answers_days: int = Field(default=30, ge=0, le=3650)
+    """Days that a Response is kept with what it answered, for requests that go on from it, unless store is false. 0: none."""
     retention_contents_days: int | None = Field(default=None, ge=1, le=36_500)
     """Days after a session's last event after which its data key is destroyed: contents and reports are gone, its chain
     verifies as TRUNCATED. Absent: never."""

@@ -8,6 +8,7 @@ from pydantic import model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, YamlConfigSettingsSource
 
 from interlock.domain.policy.remedies import RemedyKind
+from interlock.runtime.cores import usable_cores
 from interlock.runtime.settings.declarations import SettingDeclarations
 from interlock.runtime.settings.profile_files import DEFAULT, ProfileSource, profile_values
 
@@ -19,6 +20,11 @@ class Settings(SettingDeclarations):
     def max_message_bytes(self) -> int:
         """Largest message between services: a report quotes facts and claims, so it may exceed the body behind it."""
         return self.max_body_bytes * 4
+
+    @property
+    def model_threads(self) -> int:
+        """Threads of the embedded models: as set, else one for each core that the process may use."""
+        return self.dpe_threads or min(64, usable_cores())
 
     @property
     def enabled_remedies(self) -> tuple[str, ...]:

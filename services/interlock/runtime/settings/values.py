@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from interlock.domain.binding.rank import Rank
 from interlock.domain.errors import Refused
-from interlock.domain.merkle.note import name_problem
+from interlock.domain.merkle.log_name import name_problem
 from interlock.domain.policy.remedies import RemedyKind
 from interlock.domain.risk.regulatory import DOMAINS, canonical_domain
 from interlock.runtime.egress.addresses import allowed_origins, check_url

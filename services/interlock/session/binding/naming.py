@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 import structlog
@@ -13,7 +14,7 @@ from interlock.domain.binding.rank import Rank
 from interlock.domain.errors import Refused
 from interlock.domain.ids import SessionId, WindowId
 from interlock.domain.session.session_refusals import refusal
-from interlock.domain.session.state import SessionState, Terms
+from interlock.domain.session.state import Committed, CommitWindow, SessionState, Terms
 from interlock.session.binding.evidence import GivenName, GivenTurn
 from interlock.session.ledger import Ledger
 
@@ -74,6 +75,22 @@ class Naming:
                 if name.begins and place.session_id != terms.session_id:
                     await self._ledger.store.terminate(terms.root_session_id, terms.session_id)
                     raise _taken(place)
+
+    async def settle(
+        self, ask: CommitWindow, names: Sequence[GivenName], turn: GivenTurn | None
+    ) -> tuple[Committed, str]:
+        """Settle a window and note what names it: in one round trip to the store where the window was opened here.
+
+        The seal is durable already. A call that is bound to a window whose settlement failed has its session rebuilt from the
+        chain, which settles it.
+        """
+        terms = self._ledger.under_way.pop(ask.window_id)
+        if terms is None:
+            committed, token = await self._ledger.commit(ask)
+            await self.note(committed.terms, ask.window_id, names, turn)
+            return committed, token
+        settled, _ = await asyncio.gather(self._ledger.commit(ask), self.note(terms, ask.window_id, names, turn))
+        return settled
 
     async def note(self, terms: Terms, window: WindowId, names: Sequence[GivenName], turn: GivenTurn | None) -> None:
         """IndexNote by what a settled window is found. It never fails the settlement: a lost note costs a binding alone."""

@@ -52,6 +52,17 @@ for i = math.max(1, #numbers - 1), #numbers do
     set[#set + 1] = value
   end
 end
+local held = {}
+for name, value in pairs(stored) do
+  local number = tonumber(string.match(name, '^(%d+):hold:') or '')
+  if number and (number == numbers[#numbers] or number == numbers[#numbers - 1]) then
+    set[#set + 1], set[#set + 2] = name, value
+    held[number] = (held[number] or 0) + tonumber(value)
+  end
+end
+for number, sum in pairs(held) do
+  set[#set + 1], set[#set + 2] = int(number) .. ':held', int(sum)
+end
 redis.call('HSET', key, 'epoch', '') -- first, for a full store refuses a script's first write only if it may need room
 redis.call('DEL', key)
 for first = 1, #set, 1000 do

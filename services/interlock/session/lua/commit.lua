@@ -4,7 +4,8 @@
 -- ARGV[1] the settlement, JSON: CommitWindow of domain/session/state.py by its field names, what is None left out; of its seal
 -- hmac, quality_tier and status; pattern and status are letters, amounts micros (< 2^53)
 -- ARGV[2] record, JSON that only the service reads   ARGV[3] ttl, s
--- reply   {'OK', 0 now | 1 before, terms, policy hash, outcome, dag, what is told of the caller or {}} · {reason, a, b}
+-- reply   {'OK', 0 now | 1 before, terms, policy hash, outcome, dag, what is told of the caller or {}, what the session has left,
+--          {why, session, budget} of what bars it or {}} · {reason, a, b}
 -- outcome '<index> <path budget> <session budget> <breaker before> <status after> <charge> <hmac> <continuation id or ->
 --          <window number> <ancestors: before:after:status, comma-joined, or - when none changed>'
 
@@ -29,7 +30,7 @@ if caller then
 end
 
 local fields = {'status', 'budget', 'cap', 'top', 'nodes', 'max_windows', 'max_nodes', 'max_fan_out', 'lease', 'unsettled',
-  'policy_hash', 'terms', 'dag', 'ancestors', 'sum', 'open', 'epoch', 'untold', 'late', 'spent', 'r:' .. window}
+  'policy_hash', 'terms', 'dag', 'ancestors', 'sum', 'open', 'epoch', 'untold', 'late', 'spent', 'r:' .. window, 'holds'}
 for _, id in ipairs(parent_ids) do
   fields[#fields + 1] = 'r:' .. id
   fields[#fields + 1] = 'k:' .. id
@@ -48,12 +49,22 @@ end
 if table.concat(ask.ancestors, ',') ~= s[14] then
   return {'ANCESTORS_MISMATCH', 0, 0}
 end
+local lost, above, lowest = above_of(2, #KEYS)
+if lost then
+  return lost
+end
+local sum = s[15] == '1'
+-- Where costs add up, what the sessions above have left is all that there is.
+local function held_by(amount, most)
+  return sum and math.min(amount, most) or amount
+end
 if s[21] then
   local was_charge, was_hmac = string.match(s[21], '^%d+ %d+ %d+ %d %d (%d+) (%S+) ')
   if tonumber(was_charge) ~= charge or was_hmac ~= hmac then
     return {'WINDOW_ID_REUSED', 0, 0}
   end
-  return {'OK', 1, terms, policy_hash, s[21], dag, caller and caller_told(caller, counted, before, 0) or {}}
+  return {'OK', 1, terms, policy_hash, s[21], dag, caller and caller_told(caller, counted, before, 0) or {},
+    held_by(budget, lowest), barrier_in(above) or {}}
 end
 
 local function others(text)
@@ -74,22 +85,19 @@ if budget > ask.chain.budget or nodes - failed + #held + #waiting < ask.chain.se
   return {'SESSION_STATE_LOST', 0, 0} -- it was set back: the chain knows of more
 end
 
-local above = {}
-for i = 2, #KEYS do
-  local a = redis.call('HMGET', KEYS[i], 'status', 'budget', 'cap', 'epoch')
-  if not a[1] then
+for i, chain in ipairs(ask.above) do
+  local a = redis.call('HMGET', above[i].key, 'nodes', 'dag', 'lease', 'unsettled')
+  local _, gone = string.gsub(a[2], ' %SF', '')
+  local done = tonumber(a[1]) - gone + #leases_of(a[3]) + #leases_of(a[4])
+  if above[i].budget > chain.budget or done < chain.sealed or (chain.ended and above[i].status ~= TERMINATED) then
     return {'SESSION_STATE_LOST', 0, 0}
   end
-  if a[4] ~= EPOCH then
-    return {'SESSION_STATE_UNVERIFIED', 0, 0}
-  end
-  above[i] = {status = a[1], budget = tonumber(a[2]), cap = tonumber(a[3])}
 end
 
 -- The place of the window.
 local parents, start, follows, chained = {}, cap, 1, hmac ~= '' and hmac ~= '-'
 for i, id in ipairs(parent_ids) do
-  local outcome, children = s[2 * i + 20], s[2 * i + 21] or ''
+  local outcome, children = s[2 * i + 21], s[2 * i + 22] or ''
   if not outcome then
     return {'SESSION_STATE_LOST', 0, 0} -- the store lost the windows in between
   end
@@ -143,13 +151,12 @@ if moved and base and base ~= policy_hash then
 end
 
 -- The charge.
-local sum = s[15] == '1'
 local summing = sum or ask.accumulate
 start = math.min(start, ask.ceiling)
 if summing then
   start = math.min(start, budget)
 end
-local path = math.max(0, start - charge)
+local path = math.max(0, held_by(start, lowest) - charge)
 local session = math.min(budget, path)
 
 -- Leases that still stand: a line takes the place of every other line from its window.
@@ -190,9 +197,8 @@ end
 
 -- The ancestors, from the parent up: none keeps more than the session below it has left (SPEC-012 §5.3).
 local below, effects, changed = session, {}, false
-for i = 2, #KEYS do
-  local a = above[i]
-  local own = sum and charge or (i == 2 and ask.parent_charge or 0)
+for i, a in ipairs(above) do
+  local own = sum and charge or (i == 1 and ask.parent_charge or 0)
   local left = math.min(math.max(0, a.budget - own), below)
   local limit = math.min(a.cap, own > 0 and left or below)
   local then_ = a.status
@@ -202,16 +208,17 @@ for i = 2, #KEYS do
   effects[#effects + 1] = int(a.budget) .. ':' .. int(left) .. ':' .. then_
   changed = changed or left ~= a.budget or then_ ~= a.status
   if then_ ~= a.status then
-    redis.call('HSET', KEYS[i], 'status', then_, 'budget', int(left), 'cap', int(limit))
+    redis.call('HSET', a.key, 'status', then_, 'budget', int(left), 'cap', int(limit))
   elseif left ~= a.budget then
-    redis.call('HSET', KEYS[i], 'budget', int(left), 'cap', int(limit))
+    redis.call('HSET', a.key, 'budget', int(left), 'cap', int(limit))
   elseif limit ~= a.cap then
-    redis.call('HSET', KEYS[i], 'cap', int(limit))
+    redis.call('HSET', a.key, 'cap', int(limit))
   end
-  if redis.call('TTL', KEYS[i]) < ttl - SLACK_S then
-    redis.call('EXPIRE', KEYS[i], ttl) -- an ancestor outlives the sessions below it
+  if redis.call('TTL', a.key) < ttl - SLACK_S then
+    redis.call('EXPIRE', a.key, ttl) -- an ancestor outlives the sessions below it
   end
-  below = left
+  a.budget, a.status, below = left, then_, left
+  lowest = math.min(lowest, left)
 end
 
 local index = int(nodes + 1)
@@ -242,6 +249,13 @@ if continuation ~= '' then
 end
 if changed or after ~= ACTIVE or breaker(budget) ~= breaker(session) or (caller and charge > 0) then
   put('untold', string.sub(s[18] == '' and window or s[18] .. ',' .. window, -UNTOLD_BYTES))
+end
+local _, holds, mine_hold = held_without(s[22], window)
+if mine_hold then
+  put('holds', holds)
+end
+if caller then
+  caller_frees(caller, window)
 end
 if s[19] ~= '' then
   local late = {}
@@ -300,4 +314,4 @@ if caller then
 end
 redis.call('HSET', key, unpack(set))
 redis.call('EXPIRE', key, ttl)
-return {'OK', 0, terms, policy_hash, outcome, dag, told}
+return {'OK', 0, terms, policy_hash, outcome, dag, told, held_by(session, lowest), barrier_in(above) or {}}

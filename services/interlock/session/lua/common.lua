@@ -6,11 +6,13 @@
 -- facts digests · kids child sessions · g:<grant> child session · a:<approval> grant · untold windows whose moves were
 -- not acknowledged yet · late '<window> <parents joined by +, or ->' of lines that a restore settled · epoch server that it was last
 -- verified under: a script that finds another one does nothing (docs/adr/0012) · spent what its windows cost its caller, as
--- <period>:<micros>, of two periods
+-- <period>:<micros>, of two periods · holds '<window> <micros> <period>' of windows whose answers are released in parts,
+-- comma-joined; none: the same as ''
 -- Entry of dag: 32 hex digits of the window, tier, status, pattern, places of its parents unless that is just the one before.
 
 -- The budget of a caller is one hash too: epoch · period, previous the numbers of the two periods that are kept, 0 for none ·
--- <period>:cap · <period>:spent · <period>:<session> what each session counted in it. The rule is domain/session/caller.py.
+-- <period>:cap · <period>:spent · <period>:<session> what each session counted in it · <period>:hold:<window> ·
+-- <period>:held all of those. The rule is domain/session/caller.py.
 
 local EPOCH = table.remove(ARGV, 1) -- the server that we are on; the numbers in the headers count from the one after it
 
@@ -50,6 +52,20 @@ local function text_of(leases)
     entries[i] = lease.id .. ' ' .. int(lease.ends) .. ' ' .. lease.pattern .. ' ' .. lease.parents
   end
   return table.concat(entries, ',')
+end
+
+-- Holds of a session without the one of a window: what they come to, their text, and that one (domain/session/holding.py).
+local function held_without(text, window)
+  local sum, kept, own = 0, {}, nil
+  for id, amount, period in string.gmatch(text or '', '([^ ,]+) (%d+) (%d+)') do
+    if id == window then
+      own = {amount = tonumber(amount), period = tonumber(period)}
+    else
+      sum = sum + tonumber(amount)
+      kept[#kept + 1] = id .. ' ' .. amount .. ' ' .. period
+    end
+  end
+  return sum, table.concat(kept, ','), own
 end
 
 local function on(lease, parent)
@@ -103,11 +119,64 @@ local function outcome_of(text)
   return tonumber(index), tonumber(path), hmac, continuation, tonumber(number)
 end
 
+-- What stands above a session (domain/session/above.py): a refusal or nothing, the sessions at KEYS[first..last] with their status,
+-- budget and cap, and the lowest of their budgets.
+local function above_of(first, last)
+  local found, lowest = {}, 1000000
+  for i = first, last do
+    local a = redis.call('HMGET', KEYS[i], 'status', 'budget', 'cap', 'epoch')
+    if not a[1] then
+      return {'SESSION_STATE_LOST', 0, 0}
+    end
+    if a[4] ~= EPOCH then
+      return {'SESSION_STATE_UNVERIFIED', 0, 0}
+    end
+    found[#found + 1] = {key = KEYS[i], status = a[1], budget = tonumber(a[2]), cap = tonumber(a[3])}
+    lowest = math.min(lowest, tonumber(a[2]))
+  end
+  return nil, found, lowest
+end
 
--- What is told of a caller's budget: period, cap, spent, previous period, 1 where the period begins now.
+-- {why, session, budget} of the nearest session that lets nothing below it go on, or nothing.
+local function barrier_in(above)
+  for _, a in ipairs(above) do
+    local why
+    if a.budget <= 0 then
+      why = 'ANCESTOR_EXHAUSTED'
+    elseif a.budget <= OPEN_AT or a.status == HALTED then
+      why = 'ANCESTOR_HALTED'
+    elseif a.status == TERMINATED then
+      why = 'ANCESTOR_ENDED'
+    end
+    if why then
+      return {why, string.match(a.key, '[^:]+$'), a.budget}
+    end
+  end
+end
+
+-- What is told of a caller's budget: period, cap, spent, previous period, 1 where the period begins now, all holds.
 local function caller_told(key, period, previous, renewed)
-  local c = redis.call('HMGET', key, int(period) .. ':cap', int(period) .. ':spent')
-  return {period, tonumber(c[1]), tonumber(c[2]), previous, renewed}
+  local c = redis.call('HMGET', key, int(period) .. ':cap', int(period) .. ':spent', int(period) .. ':held')
+  return {period, tonumber(c[1]), tonumber(c[2]), previous, renewed, tonumber(c[3] or '0')}
+end
+
+-- Of a period that is forgotten nothing is held: a hold that nobody settles lapses with it.
+local function caller_holds(key, window, amount, period)
+  if redis.call('HEXISTS', key, int(period) .. ':cap') == 1
+      and redis.call('HSETNX', key, int(period) .. ':hold:' .. window, int(amount)) == 1 then
+    redis.call('HINCRBY', key, int(period) .. ':held', int(amount))
+  end
+end
+
+local function caller_frees(key, window)
+  for _, period in ipairs(redis.call('HMGET', key, 'period', 'previous')) do
+    local name = (period or '0') .. ':hold:' .. window
+    local amount = redis.call('HGET', key, name)
+    if amount then
+      redis.call('HDEL', key, name)
+      redis.call('HINCRBY', key, period .. ':held', '-' .. amount)
+    end
+  end
 end
 
 -- The present period of a caller that is there, else nothing; with a later number one that begins now, which is written later.
@@ -118,7 +187,7 @@ local function caller_entered(key, number, cap)
   end
   local period = tonumber(c[2])
   if number > period then
-    return {number, cap, 0, period, 1}
+    return {number, cap, 0, period, 1, 0}
   end
   return caller_told(key, period, tonumber(c[3]), 0)
 end

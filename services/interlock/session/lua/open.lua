@@ -1,23 +1,27 @@
 -- open.lua: take the lease of the next window for the holder of a verified token.
 -- The rule is open_window in domain/session/opening.py; a property test holds the two together.
--- KEYS[1] session hash   KEYS[2] the caller's budget, where one stands above the session
+-- KEYS[1] session hash   KEYS[2..] its ancestors, from the parent up to the root; last, with a caller, the caller's budget
 -- ARGV[1] window id   ARGV[2] now, ms   ARGV[3] lease, ms   ARGV[4] token: win   ARGV[5] token: ct
 -- ARGV[6] token: cid   ARGV[7] pattern, its letter   ARGV[8] token: sb, micros   ARGV[9] token: pol   ARGV[10] ttl, s
--- ARGV[11] 1 for a partial fan-in   ARGV[12..] continuation ids presented: none or one, several for a fan-in; with KEYS[2]
--- after them the number and the cap of the caller's present period
+-- ARGV[11] 1 for a partial fan-in   ARGV[12] most that the path starts with, micros   ARGV[13], ARGV[14] number and cap of the
+-- caller's present period, 0 without a caller   ARGV[15..] continuation ids presented: none or one, several for a fan-in
 -- reply   {'OK', terms, policy, policy hash, nodes, dag, facts, path budget, session budget, lease that ran out or '',
---          {parent id, outcome, …}, {window left out, …}, untold, what is told of the caller or {}} · {reason, a, b} with the two values of the reason
+--          {parent id, outcome, …}, {window left out, …}, untold, what is told of the caller or {},
+--          what the window of that lease holds} · {reason, a, b} with the two values of the reason
 
 local UNSETTLED_KEPT = 16
 
-local cap_now = KEYS[2] and tonumber(table.remove(ARGV))
-local number_now = KEYS[2] and tonumber(table.remove(ARGV))
+local POINTERS = 15 -- place of the first one
+
+local number_now, cap_now = tonumber(ARGV[13]), tonumber(ARGV[14])
+local caller_key = number_now > 0 and table.remove(KEYS)
 local key, window, now = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local win, ct, token_cid, pattern, sb = tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8])
-local presented = #ARGV - 11
+local presented = #ARGV - POINTERS + 1
 
 local s = redis.call('HMGET', key, 'status', 'budget', 'cap', 'tip', 'top', 'nodes', 'max_windows', 'max_nodes',
-  'max_fan_out', 'lease', 'unsettled', 'policy_hash', 'terms', 'policy', 'dag', 'facts', 'epoch', 'untold', 'late')
+  'max_fan_out', 'lease', 'unsettled', 'policy_hash', 'terms', 'policy', 'dag', 'facts', 'epoch', 'untold', 'late', 'ancestors',
+  'sum', 'holds')
 local status, tip, dag = s[1], s[4], s[15]
 local budget, cap, top, nodes = tonumber(s[2]), tonumber(s[3]), tonumber(s[5]), tonumber(s[6])
 local max_windows, max_nodes, max_fan_out = tonumber(s[7]), tonumber(s[8]), tonumber(s[9])
@@ -31,6 +35,25 @@ if not status or win > top then
 end
 if math.min(budget, sb) <= OPEN_AT then
   return {'BUDGET_DEPLETED', math.min(budget, sb), 0}
+end
+local elsewhere = held_without(s[22], window)
+if math.min(budget, sb) - elsewhere <= OPEN_AT then
+  return {'BUDGET_HELD', 0, 0}
+end
+local ancestors = {}
+for i = 2, #KEYS do
+  ancestors[i - 1] = string.match(KEYS[i], '[^:]+$')
+end
+if table.concat(ancestors, ',') ~= s[20] then
+  return {'ANCESTORS_MISMATCH', 0, 0}
+end
+local lost, above, lowest = above_of(2, #KEYS)
+if lost then
+  return lost
+end
+local barrier = barrier_in(above)
+if barrier then
+  return barrier
 end
 
 local held, waited = leases_of(s[10]), leases_of(s[11])
@@ -64,7 +87,7 @@ local function fan_in()
     return nil, {'FAN_IN_TOO_FEW', presented, 0}
   end
   local fields, seen, twice = {}, {}, false
-  for i = 12, #ARGV do
+  for i = POINTERS, #ARGV do
     fields[#fields + 1] = 'c:' .. ARGV[i]
     twice = twice or seen[ARGV[i]]
     seen[ARGV[i]] = true
@@ -72,7 +95,7 @@ local function fan_in()
   local ids = redis.call('HMGET', key, unpack(fields))
   for i = 1, presented do
     if not ids[i] then
-      return nil, unknown(ARGV[11 + i])
+      return nil, unknown(ARGV[POINTERS - 1 + i])
     end
   end
   if twice then
@@ -190,7 +213,7 @@ end
 
 -- The one window that is continued, none for the root, or a refusal.
 local function parent()
-  local cid, target, number, hmac, found = ARGV[12] or token_cid, '', 0, '', {}
+  local cid, target, number, hmac, found = ARGV[POINTERS] or token_cid, '', 0, '', {}
   if cid ~= '' then
     target = redis.call('HGET', key, 'c:' .. cid)
     if not target then
@@ -268,11 +291,13 @@ for _, lease in ipairs(waited) do
     waiting[#waiting + 1] = lease
   end
 end
-local report = ''
+local report, lapsed_hold = '', 0
 if #waiting > 0 then
   local first = table.remove(waiting, 1)
   report = text_of({first}) -- each opening names another one, so all of them are looked at in turn
   waiting[#waiting + 1] = first
+  local _, _, kept_back = held_without(s[22], first.id)
+  lapsed_hold = kept_back and kept_back.amount or 0
   local lines, kept = 0, {}
   for _, lease in ipairs(waiting) do
     lines = lines + (lease.pattern == LINEAR and 1 or 0)
@@ -322,22 +347,31 @@ if pattern ~= BRANCH then
 end
 
 local caller = {}
-if KEYS[2] then
-  caller = caller_entered(KEYS[2], number_now, cap_now)
+if caller_key then
+  caller = caller_entered(caller_key, number_now, cap_now)
   if not caller then
     return {'CALLER_BUDGET_UNVERIFIED', 0, 0}
   end
   if caller[2] - caller[3] <= OPEN_AT then
     return {'CALLER_BUDGET_DEPLETED', math.max(0, caller[2] - caller[3]), caller[1]}
   end
+  if caller[2] - caller[3] - caller[6] <= OPEN_AT then
+    return {'BUDGET_HELD', 0, 0}
+  end
   if caller[5] == 1 then
-    caller_begins(KEYS[2], caller[1], caller[4], caller[2], ARGV[10])
+    caller_begins(caller_key, caller[1], caller[4], caller[2], ARGV[10])
   end
 end
 
 live[#live + 1] = mine
 redis.call('HSET', key, 'lease', text_of(live), 'unsettled', text_of(waiting))
 redis.call('EXPIRE', key, ARGV[10])
-path = math.min(path, sb)
-return {'OK', s[13], s[14], s[12], nodes, dag, s[16], path, math.min(budget, path), report, told, left_out,
-  s[18], caller}
+path = math.min(path, tonumber(ARGV[12]))
+if sb < budget then
+  path = math.min(path, sb) -- the token vouches for a charge that the store lost
+end
+if s[21] == '1' then
+  path = math.min(path, lowest)
+end
+return {'OK', s[13], s[14], s[12], nodes, dag, s[16], path, math.min(budget - elsewhere, sb, path), report, told, left_out,
+  s[18], caller, lapsed_hold}

@@ -23,29 +23,30 @@ if type(ask.caller) == 'table' then
   if left <= OPEN_AT then
     return {'CALLER_BUDGET_DEPLETED', left, told[1]}
   end
+  if left - told[6] <= OPEN_AT then
+    return {'BUDGET_HELD', 0, 0}
+  end
   budget = math.min(budget, left)
   if told[5] == 1 then
     caller_begins(KEYS[2], told[1], told[4], told[2], ask.ttl_s)
   end
 elseif #KEYS > 1 then
-  local lowest
-  for i = 2, #KEYS do
-    local a = redis.call('HMGET', KEYS[i], 'budget', 'epoch')
-    if not a[1] then
-      return {'SESSION_STATE_LOST', 0, 0}
-    end
-    if a[2] ~= EPOCH then
-      return {'SESSION_STATE_UNVERIFIED', 0, 0}
-    end
-    lowest = math.min(lowest or tonumber(a[1]), tonumber(a[1]))
+  local lost, above, lowest = above_of(2, #KEYS)
+  if lost then
+    return lost
   end
   local parent, grant = KEYS[2], ask.grant
   local approval, limits = grant.approval_id, grant.parent
-  local p = redis.call('HMGET', parent, 'status', 'budget', 'policy_hash', 'kids', 'g:' .. grant.grant_id, 'a:' .. approval)
-  local left = tonumber(p[2])
+  local p = redis.call('HMGET', parent, 'status', 'budget', 'policy_hash', 'kids', 'g:' .. grant.grant_id, 'a:' .. approval, 'sum', 'holds')
+  local left = p[7] == '1' and lowest or tonumber(p[2])
   local _, made = string.gsub(p[4], '[^,]+', '')
   if lowest <= OPEN_AT then
     return {'BUDGET_DEPLETED', lowest, 0}
+  end
+  table.remove(above, 1)
+  local barrier = barrier_in(above)
+  if barrier then
+    return barrier
   end
   if p[5] then
     return {'GRANT_ALREADY_USED', 0, 0}
@@ -72,6 +73,9 @@ elseif #KEYS > 1 then
   if budget <= OPEN_AT then
     return {'BUDGET_DEPLETED', budget, 0}
   end
+  if left - held_without(p[8], '') <= OPEN_AT then
+    return {'BUDGET_HELD', 0, 0}
+  end
   redis.call('HSET', parent, 'kids', made == 0 and ask.session_id or p[4] .. ',' .. ask.session_id,
     'g:' .. grant.grant_id, ask.session_id)
   if approval ~= '' then
@@ -85,6 +89,6 @@ end
 redis.call('HSET', KEYS[1],
   'policy', ask.policy.text, 'policy_hash', ask.policy.hash, 'status', ACTIVE, 'budget', int(budget), 'cap', '1000000',
   'tip', '', 'top', '0', 'nodes', '0', 'open', '0', 'dag', '', 'lease', '', 'unsettled', '', 'facts', '', 'kids', '',
-  'untold', '', 'late', '', 'spent', '', 'epoch', EPOCH, unpack(ARGV, 2))
+  'untold', '', 'late', '', 'spent', '', 'holds', '', 'epoch', EPOCH, unpack(ARGV, 2))
 redis.call('EXPIRE', KEYS[1], ask.ttl_s)
 return {'OK', budget, unpack(told)}

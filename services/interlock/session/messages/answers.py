@@ -8,33 +8,45 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.breaker import BreakerState, Transition, breaker_state, strategy_under
 from interlock.domain.budget import Decrements, Micros
-from interlock.domain.dag.dag import TRANSFERS, Edge, Node, Seal, children, leaves
+from interlock.domain.dag.dag import TRANSFERS, Edge, Node, Seal, chain_tips, children, leaves
 from interlock.domain.ids import SessionId, WindowId
+from interlock.domain.session.above import NOTHING_ABOVE, Above
 from interlock.domain.session.caller import CallerView
-from interlock.domain.session.state import Committed, Effect, OpenedWindow, Parent, SessionState, Status
+from interlock.domain.session.state import Barrier, Committed, Effect, OpenedWindow, Parent, SessionState, Status
 from interlock.session.delegation import Inherited, SubAgentAnswer
 from interlock.session.terms import agent_message, terms_message
 
 
-def session_message(state: SessionState) -> session_pb2.Session:
-    """Return a session as stored."""
-    below = children(state.nodes)
+def session_message(state: SessionState, above: Above = NOTHING_ABOVE) -> session_pb2.Session:
+    """Return a session as stored, under what stands *above* it."""
+    budget = above.holds(state.budget, summing=state.terms.accumulate)
+    below, tips = children(state.nodes), chain_tips(state.nodes)
     message = terms_message(state.terms)
     message.MergeFrom(
         session_pb2.Session(
             status=session_pb2.SessionStatus.ValueType(int(state.status)),
-            safety_budget_micros=state.budget,
-            breaker=_breaker(breaker_state(state.budget)),
+            safety_budget_micros=budget,
+            breaker=_breaker(breaker_state(budget)),
             policy_text=state.policy.text,
             policy_hash=state.policy.hash,
-            windows=[_window(state, node, below[node.window_id]) for node in state.nodes],
+            windows=[_window(state, node, below[node.window_id], tips[node.window_id]) for node in state.nodes],
             chain_tip=state.tip.seal.hmac if state.tip else "",
             child_session_ids=state.children,
             leaf_ids=leaves(state.nodes),
             untold_window_ids=state.untold,
+            ancestor_halt=_halt_above(above.barrier),
+            charged_micros=sum(node.charge for node in state.nodes),
         )
     )
     return message
+
+
+def _halt_above(barrier: Barrier | None) -> session_pb2.AncestorHalt | None:
+    if barrier is None:
+        return None
+    return session_pb2.AncestorHalt(
+        session_id=barrier.session_id, reason=barrier.reason, safety_budget_micros=barrier.budget
+    )
 
 
 def _breaker(state: BreakerState) -> common_pb2.BreakerState.ValueType:
@@ -45,7 +57,7 @@ def _risk(seal: Seal) -> common_pb2.RiskLevel.ValueType:
     return common_pb2.RiskLevel.ValueType(int(seal.risk_level or 0))
 
 
-def _window(state: SessionState, node: Node, below: tuple[WindowId, ...]) -> session_pb2.Window:
+def _window(state: SessionState, node: Node, below: tuple[WindowId, ...], tip: str) -> session_pb2.Window:
     seal = node.seal
     return session_pb2.Window(
         window_id=node.window_id,
@@ -67,6 +79,7 @@ def _window(state: SessionState, node: Node, below: tuple[WindowId, ...]) -> ses
         response_hash=seal.response_hash,
         status=seal.status,
         edges=_edges(node),
+        hmac_chain_tip=tip,
     )
 
 
@@ -129,6 +142,7 @@ def opened_message(
         degradation=session_pb2.Degradation.ValueType(int(opened.history.degradation)),
         key_version=terms.key_version,
         untold_window_ids=opened.untold,
+        unsettled_hold_micros=opened.lapsed_hold,
         unsettled_pattern=opened.lapsed.pattern if opened.lapsed else "",
         unsettled_parent_ids=opened.lapsed.parent_ids if opened.lapsed else (),
         caller_budget=caller_message(opened.caller, period_s),
@@ -143,7 +157,7 @@ def caller_message(view: CallerView | None, period_s: int) -> session_pb2.Caller
         caller_id=view.caller_id,
         period=view.number,
         budget_micros=view.cap,
-        left_micros=view.left,
+        left_micros=max(0, view.left - view.held),
         ends_at=(view.number + 1) * period_s,
         previous_period=view.previous,
     )
@@ -183,6 +197,8 @@ def committed_message(
         quality_text=history.quality_text,
         degradation=session_pb2.Degradation.ValueType(int(history.degradation)),
         caller_budget=caller_message(committed.caller, period_s),
+        left_micros=min(committed.left, outcome.session_budget),
+        ancestor_halt=_halt_above(committed.barrier),
     )
 
 

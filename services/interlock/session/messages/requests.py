@@ -17,6 +17,7 @@ from interlock.domain.dag.dag import FAN_IN, LINEAR, PATTERNS, STATUSES, STRATEG
 from interlock.domain.errors import Refused, invalid, unauthenticated
 from interlock.domain.ids import ContinuationId, SessionId, WindowId, check
 from interlock.domain.risk.risk import RiskLevel
+from interlock.domain.session.hold import HoldWindow
 from interlock.domain.session.opening import FACTS_KEPT
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.state import CommitWindow, FailWindow, PolicyText
@@ -33,6 +34,7 @@ MOST_ANCESTORS = 100
 MOST_ACKNOWLEDGED = 1000
 
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
+_RISK_LEVELS = frozenset(map(int, RiskLevel))
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|\+00:00)", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{16}")
 _REASON = re.compile(r"[A-Z][A-Z0-9_]{0,63}", re.ASCII)
@@ -140,6 +142,7 @@ def commit_of(request: session_pb2.CommitWindowRequest, continuation_id: Continu
         accumulate=request.accumulate,
         parent_charge=Micros(within("parent_charge_micros", request.parent_charge_micros, 0, LARGEST_CHARGE)),
         chain=_chain(request),
+        above=_above(request),
         caller_id=session_of(request.caller_id) if request.caller_id else "",
         caller_period=within("caller_period", request.caller_period, 1 if request.caller_id else 0, 2**31 - 1),
     )
@@ -151,6 +154,21 @@ def _chain(request: session_pb2.CommitWindowRequest) -> ChainState:
     return ChainState(
         Micros(within("chain_budget_micros", budget, 0, FULL)),
         within("chain_windows", request.chain_windows, 0, 2**31 - 1),
+    )
+
+
+def _above(request: session_pb2.CommitWindowRequest) -> tuple[ChainState, ...]:
+    """Return the states of the ancestors' audit chains, one for each; without them nothing is compared."""
+    chains = request.ancestor_chains
+    if chains and len(chains) != len(request.ancestor_session_ids):
+        raise wrong("ancestor_chains", "one for each ancestor, or none")
+    return tuple(
+        ChainState(
+            Micros(within("budget_micros", one.budget_micros, 0, FULL)),
+            within("windows", one.windows, 0, 2**31 - 1),
+            ended=one.ended,
+        )
+        for one in chains
     )
 
 
@@ -211,6 +229,19 @@ def fail_of(request: session_pb2.FailWindowRequest) -> FailWindow:
     )
 
 
+def hold_of(request: session_pb2.HoldWindowRequest) -> HoldWindow:
+    """Return what a HoldWindow sets aside."""
+    return HoldWindow(
+        session_id=session_of(request.session_id),
+        root_session_id=session_of(request.root_session_id),
+        window_id=window_of(request.window_id),
+        amount=Micros(within("hold_micros", request.hold_micros, 1, LARGEST_CHARGE)),
+        ceiling=Micros(within("ceiling_micros", request.ceiling_micros, 0, FULL)),
+        caller_id=session_of(request.caller_id) if request.caller_id else "",
+        caller_period=within("caller_period", request.caller_period, 1 if request.caller_id else 0, 2**31 - 1),
+    )
+
+
 def acknowledged_of(request: session_pb2.AcknowledgeMovesRequest) -> tuple[WindowId, ...]:
     """Return the windows that an AcknowledgeMoves names."""
     if not request.window_ids:
@@ -233,7 +264,7 @@ def _continuation(value: str) -> ContinuationId | None:
 
 
 def _seal(request: session_pb2.CommitWindowRequest) -> Seal:
-    if request.risk_level not in {int(level) for level in RiskLevel}:
+    if request.risk_level not in _RISK_LEVELS:
         raise wrong("risk_level", "LOW, MEDIUM, HIGH or CRITICAL")
     if not _TIME.fullmatch(request.timestamp):
         raise wrong("timestamp", "an ISO 8601 time in UTC")

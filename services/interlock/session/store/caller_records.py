@@ -8,14 +8,14 @@ from typing import Any
 import orjson
 
 from interlock.domain.budget import Micros
-from interlock.domain.ids import SessionId
+from interlock.domain.ids import SessionId, WindowId
 from interlock.domain.session.caller import CallerState, CallerView, Period, Spent
 
 
 def view_from(caller_id: SessionId, told: Sequence[Any]) -> CallerView:
     """Return what a script tells of a caller's budget."""
-    number, cap, spent, previous, _ = told
-    return CallerView(caller_id, number, Micros(cap), Micros(max(0, cap - spent)), previous)
+    number, cap, spent, previous, _, held = told
+    return CallerView(caller_id, number, Micros(cap), Micros(max(0, cap - spent)), previous, Micros(held))
 
 
 def to_json(state: CallerState, *, ttl_s: int) -> str:
@@ -29,11 +29,16 @@ def state_from(flat: Sequence[bytes]) -> CallerState:
     fields = {name.decode(): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
     numbers = {int(fields["period"]), int(fields["previous"])} - {0}
     spent: dict[int, dict[SessionId, Micros]] = {number: {} for number in sorted(numbers)}
+    holds: dict[int, dict[WindowId, Micros]] = {number: {} for number in numbers}
     for name, value in fields.items():
         number, _, session = name.partition(":")
         if session.startswith("crp_sess_") and int(number) in spent:
             spent[int(number)][SessionId(session)] = Micros(int(value))
-    return CallerState(tuple(Period(number, Micros(int(fields[f"{number}:cap"])), of) for number, of in spent.items()))
+        elif session.startswith("hold:") and int(number) in spent:
+            holds[int(number)][WindowId(session.removeprefix("hold:"))] = Micros(int(value))
+    return CallerState(
+        tuple(Period(number, Micros(int(fields[f"{number}:cap"])), of, holds[number]) for number, of in spent.items())
+    )
 
 
 def spent_to_text(spent: Spent) -> str:

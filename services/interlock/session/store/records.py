@@ -18,7 +18,9 @@ from interlock.domain.dag.lineage import (
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.risk.risk import RiskLevel
 from interlock.domain.session.caller import CallerAsk
+from interlock.domain.session.hold import BudgetHold
 from interlock.domain.session.state import (
+    Barrier,
     CommitOutcome,
     Committed,
     CommitWindow,
@@ -113,7 +115,7 @@ def _effects(text: str, ancestors: Sequence[SessionId]) -> list[Effect]:
 
 def opened_from(reply: Sequence[Any], ask: OpenWindow) -> OpenedWindow:
     """Return the lease in a reply of ``open.lua``."""
-    terms_data, text, digest, nodes, dag, facts, path, budget, lapsed, told, left_out, untold, caller = reply
+    terms_data, text, digest, nodes, dag, facts, path, budget, lapsed, told, left_out, untold, caller, held = reply
     if dag.count(b";") != nodes:
         raise ValueError("the windows of a session are not all there")
     terms = terms_from_json(terms_data)
@@ -129,6 +131,7 @@ def opened_from(reply: Sequence[Any], ask: OpenWindow) -> OpenedWindow:
         path_budget=Micros(path),
         session_budget=Micros(budget),
         lapsed=next(iter(_leases(lapsed)), None),
+        lapsed_hold=Micros(held),
         left_out=tuple(WindowId(each.decode()) for each in left_out),
         facts=_words(facts),
         history=history_of(dag, nodes, [outcome.index - 1 for outcome in found]),
@@ -154,7 +157,7 @@ def _words(data: bytes) -> tuple[str, ...]:
 
 def committed_from(reply: Sequence[Any], ask: CommitWindow) -> Committed:
     """Return the answer in a reply of ``commit.lua``."""
-    duplicate, terms_data, policy_hash, text, dag, caller = reply
+    duplicate, terms_data, policy_hash, text, dag, caller, left, barrier = reply
     terms = terms_from_json(terms_data)
     outcome = outcome_from_text(text, terms.ancestors)
     return Committed(
@@ -164,8 +167,14 @@ def committed_from(reply: Sequence[Any], ask: CommitWindow) -> Committed:
         duplicate=bool(duplicate),
         pattern=PATTERN_OF[entry_at(dag, outcome.index)[35]],
         history=history_of(dag, outcome.index, [outcome.index - 1]),
+        left=Micros(left),
+        barrier=_barrier(*barrier) if barrier else None,
         caller=caller_records.view_from(SessionId(ask.caller_id), caller) if ask.caller_id else None,
     )
+
+
+def _barrier(why: bytes, session: bytes, budget: int) -> Barrier:
+    return Barrier(why.decode(), SessionId(session.decode()), Micros(budget))
 
 
 VIEWED = ("terms", "policy", "policy_hash", "status", "budget", "kids", "top")
@@ -215,6 +224,7 @@ def state_from(fields: Mapping[str, bytes]) -> SessionState:
         untold=tuple(WindowId(each) for each in _words(fields.get("untold", b""))),
         late=frozenset(WindowId(entry.partition(" ")[0]) for entry in _words(fields.get("late", b""))),
         spent=caller_records.spent_from(fields.get("spent", b"")),
+        holds=tuple(_hold(*entry.split(" ")) for entry in _words(fields.get("holds", b""))),
     )
 
 
@@ -241,6 +251,7 @@ def fields_of(state: SessionState) -> dict[str, str]:
         "kids": ",".join(state.children),
         "untold": ",".join(state.untold),
         "spent": caller_records.spent_to_text(state.spent),
+        "holds": holds_text(state.holds),
         "late": ",".join(
             f"{node.window_id} {_joined(node.parent_ids)}" for node in nodes if node.window_id in state.late
         ),
@@ -282,6 +293,15 @@ def _leases_text(leases: Sequence[Lease]) -> str:
     return ",".join(
         f"{lease.window_id} {lease.until_ms} {LETTERS[lease.pattern]} {_joined(lease.parent_ids)}" for lease in leases
     )
+
+
+def holds_text(holds: Sequence[BudgetHold]) -> str:
+    """Return holds as stored."""
+    return ",".join(f"{hold.window_id} {hold.amount} {hold.period}" for hold in holds)
+
+
+def _hold(window: str, amount: str, period: str) -> BudgetHold:
+    return BudgetHold(WindowId(window), Micros(int(amount)), int(period))
 
 
 def _joined(ids: Sequence[WindowId]) -> str:

@@ -18,6 +18,7 @@ from interlock.domain.budget import Micros
 from interlock.domain.errors import Refused
 from interlock.domain.ids import ContinuationId, SessionId, WindowId, check
 from interlock.domain.session.caller import Begun, CallerAsk, CallerState
+from interlock.domain.session.hold import HoldWindow
 from interlock.domain.session.restore import merged
 from interlock.domain.session.session_refusals import REASONS, refusal
 from interlock.domain.session.standing import Standing
@@ -38,6 +39,9 @@ from interlock.session.store.bindings import BindingIndex
 from interlock.session.store.cluster import beside
 from interlock.session.store.connection import store_unavailable
 from interlock.session.store.dag_text import LETTERS
+from interlock.session.store.kernels import KernelStore
+from interlock.session.store.kernels_redis import RedisKernels
+from interlock.session.store.lineages import Lineages
 from interlock.session.store.readiness import unready_dependencies
 from interlock.session.store.redis_bindings import RedisBindings
 from interlock.session.store.standing import standing_from
@@ -51,7 +55,7 @@ BEYOND_TOKEN_S = 24 * 3600
 RESTORE_ATTEMPTS = 8
 
 _SEEN = ("status", "budget", "cap", "top", "nodes", "dag", "lease", "unsettled", "policy_hash", "kids", "facts", "untold",
-         "late", "epoch")  # fmt: skip
+         "late", "epoch", "holds")  # fmt: skip
 """What ``restore.lua`` compares: no change of a session leaves all of them as they were."""
 
 
@@ -96,8 +100,10 @@ class RedisStore:
         names = ("start", "open", "commit", "fail", "abandon", "terminate")
         self._start, self._open, self._commit, self._fail, self._abandon, self._terminate = map(LuaScript.load, names)
         self._acknowledge, self._restore, self._caller = map(LuaScript.load, ("acknowledge", "restore", "caller"))
-        self._standing = LuaScript.load("standing")
+        self._standing, self._hold = LuaScript.load("standing"), LuaScript.load("hold")
         self.bindings: BindingIndex = RedisBindings(batcher)
+        self.kernels: KernelStore = RedisKernels(batcher)
+        self._lineages = Lineages()
 
     async def now_us(self) -> int:
         """Return the server's time, microseconds since the epoch."""
@@ -120,6 +126,7 @@ class RedisStore:
         await self._point(terms)
         keys = _keys(terms.root_session_id, terms.session_id, terms.ancestors)
         (budget,) = await self._run(self._start, keys, *self._first(state, grant=ask))
+        self._lineages.keep(terms.session_id, terms.ancestors)
         return Micros(budget)
 
     def _first(
@@ -169,9 +176,10 @@ class RedisStore:
 
     async def _open_once(self, ask: OpenWindow) -> OpenedWindow:
         pointers = ask.continuation_ids or ((ask.continuation_id,) if ask.continuation_id else ())
+        ancestors = await self._ancestors(ask.root_session_id, ask.session_id)
         reply = await self._run(
             self._open,
-            (key_of(ask.root_session_id, ask.session_id), *_caller_keys(ask.caller)),
+            (*_keys(ask.root_session_id, ask.session_id, ancestors), *_caller_keys(ask.caller)),
             ask.window_id,
             ask.now_ms,
             ask.lease_ms,
@@ -183,11 +191,25 @@ class RedisStore:
             ask.token_policy_hash,
             self._ttl_s,
             int(ask.partial),
+            ask.path_ceiling,
+            *((ask.caller.number, ask.caller.cap) if ask.caller else (0, 0)),
             *pointers,
-            *((ask.caller.number, ask.caller.cap) if ask.caller else ()),
         )
         with _readable():
             return records.opened_from(reply, ask)
+
+    async def _ancestors(self, root: SessionId, session: SessionId) -> tuple[SessionId, ...]:
+        """Return the sessions above one, which never change: looked up once per process, and compared again by the script."""
+        if root == session:
+            return ()
+        if (known := self._lineages.get(session)) is not None:
+            return known
+        found: bytes | None = await self._batcher.command("HGET", key_of(root, session), "ancestors")
+        if not found:
+            return ()
+        return self._lineages.keep(
+            session, tuple(SessionId(each) for each in found.decode(errors="replace").split(","))
+        )
 
     async def commit(self, ask: CommitWindow) -> Committed:
         """Charge a sealed window, advance the session and lower its ancestors."""
@@ -195,7 +217,7 @@ class RedisStore:
             self._commit,
             (
                 *_keys(ask.root_session_id, ask.session_id, ask.ancestors),
-                *((caller_key_of(SessionId(ask.caller_id)),) if ask.caller_id else ()),
+                *_of_caller(ask.caller_id),
             ),
             records.settlement_to_json(ask),
             records.record_to_json(ask),
@@ -211,9 +233,17 @@ class RedisStore:
         (failed,) = await self._run(self._fail, (key,), ask.window_id, ask.reason, self._ttl_s, *place)
         return bool(failed)
 
-    async def abandon(self, root: SessionId, session: SessionId, window: WindowId) -> bool:
-        """Give a lease back."""
-        (held,) = await self._run(self._abandon, (key_of(root, session),), window, self._ttl_s)
+    async def hold(self, ask: HoldWindow) -> Micros:
+        """Set aside what a window may cost."""
+        keys = (key_of(ask.root_session_id, ask.session_id), *_of_caller(ask.caller_id))
+        (held,) = await self._run(
+            self._hold, keys, ask.window_id, ask.amount, ask.ceiling, self._ttl_s, ask.caller_period
+        )
+        return Micros(held)
+
+    async def abandon(self, root: SessionId, session: SessionId, window: WindowId, caller_id: str = "") -> bool:
+        """Give a lease back, and its hold."""
+        (held,) = await self._run(self._abandon, (key_of(root, session), *_of_caller(caller_id)), window, self._ttl_s)
         return bool(held)
 
     async def terminate(self, root: SessionId, session: SessionId) -> bool:
@@ -238,8 +268,8 @@ class RedisStore:
             state = merged(stored, rebuilt, ended=ended)
             same = state == stored and "late" in fields  # an older layout lacks fields
             written = () if same else (each for field in records.fields_of(state).items() for each in field)
-            keys = (key, *((caller_key_of(SessionId(terms.caller_id)),) if terms.caller_id else ()))
-            spent = caller_records.spent_to_text(state.spent)
+            keys = (key, *_of_caller(terms.caller_id))
+            spent = f"{caller_records.spent_to_text(state.spent)};{records.holds_text(state.holds)}"
             (done,) = await self._run(self._restore, keys, _digest(fields), self._ttl_s, spent, *written)
             if done:
                 return state != stored
@@ -316,6 +346,10 @@ class RedisStore:
 def _keys(root: SessionId, session: SessionId, ancestors: Sequence[SessionId]) -> tuple[str, ...]:
     """Return the keys of a session and of its ancestors; one hash tag, so one slot and one node of a Cluster."""
     return (key_of(root, session), *(key_of(root, ancestor) for ancestor in ancestors))
+
+
+def _of_caller(caller_id: str) -> tuple[str, ...]:
+    return (caller_key_of(SessionId(caller_id)),) if caller_id else ()
 
 
 def _caller_keys(ask: CallerAsk | None) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from typing import Protocol
 from interlock.domain.budget import Micros
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.session.caller import Begun, CallerAsk, CallerState, CallerView, count, enter, look, merge
+from interlock.domain.session.hold import HoldWindow
+from interlock.domain.session.holding import caller_freed, caller_holding, hold_window
 from interlock.domain.session.opening import open_window
 from interlock.domain.session.restore import merged
 from interlock.domain.session.rule import (
@@ -33,6 +35,7 @@ from interlock.domain.session.state import (
     SessionState,
 )
 from interlock.session.store.bindings import BindingIndex, MemoryBindings
+from interlock.session.store.kernels import KernelStore, MemoryKernels
 
 
 class Store(Protocol):
@@ -40,6 +43,8 @@ class Store(Protocol):
 
     bindings: BindingIndex
     """What names and turns stand for which sessions."""
+    kernels: KernelStore
+    """What agents may do."""
 
     async def start(self, state: SessionState, caller: CallerAsk | None = None) -> Begun:
         """Keep a new root session, with no more than its caller has left. Refused with SESSION_EXISTS, CALLER_BUDGET_DEPLETED
@@ -75,8 +80,12 @@ class Store(Protocol):
         """Give up a window and keep it as FAILED; return whether this call wrote it."""
         ...
 
-    async def abandon(self, root: SessionId, session: SessionId, window: WindowId) -> bool:
-        """Give a lease back; return whether it was there."""
+    async def hold(self, ask: HoldWindow) -> Micros:
+        """Set aside what a window may cost of which a part is to be released, and return it."""
+        ...
+
+    async def abandon(self, root: SessionId, session: SessionId, window: WindowId, caller_id: str = "") -> bool:
+        """Give a lease back, and its hold, with its caller too; return whether the lease was there."""
         ...
 
     async def terminate(self, root: SessionId, session: SessionId) -> bool:
@@ -145,6 +154,7 @@ class MemoryStore:
         self._roots: dict[tuple[str, int], int] = {}
         self._callers: dict[SessionId, CallerState] = {}
         self.bindings: BindingIndex = MemoryBindings()
+        self.kernels: KernelStore = MemoryKernels()
 
     async def start(self, state: SessionState, caller: CallerAsk | None = None) -> Begun:
         """Keep a new session."""
@@ -179,7 +189,7 @@ class MemoryStore:
 
     async def open(self, ask: OpenWindow) -> OpenedWindow:
         """Take the lease of the next window."""
-        state, opened = open_window(self._tree(ask.root_session_id).get(ask.session_id), ask)
+        state, opened = open_window(self._tree(ask.root_session_id), ask)
         view = self._enter(ask.caller)
         self._keep(state)
         return replace(opened, caller=view)
@@ -195,7 +205,8 @@ class MemoryStore:
         changed, committed = commit_window(self._tree(ask.root_session_id), ask)
         self._keep(*changed.values())
         if state := changed.get(ask.session_id):
-            caller = self._callers[caller_id] = count(caller, ask.session_id, state.spent)
+            counted = count(caller, ask.session_id, state.spent)
+            caller = self._callers[caller_id] = caller_freed(counted, ask.window_id)
         return replace(committed, caller=look(caller, caller_id, ask.caller_period)[1])
 
     async def fail(self, ask: FailWindow) -> bool:
@@ -204,10 +215,22 @@ class MemoryStore:
         self._keep(state)
         return failed
 
-    async def abandon(self, root: SessionId, session: SessionId, window: WindowId) -> bool:
-        """Give a lease back."""
+    async def hold(self, ask: HoldWindow) -> Micros:
+        """Set aside what a window may cost."""
+        caller_id = SessionId(ask.caller_id)
+        state = self._tree(ask.root_session_id).get(ask.session_id)
+        state, caller = hold_window(state, self._callers.get(caller_id) if caller_id else None, ask)
+        self._keep(state)
+        if caller is not None:
+            self._callers[caller_id] = caller
+        return ask.amount
+
+    async def abandon(self, root: SessionId, session: SessionId, window: WindowId, caller_id: str = "") -> bool:
+        """Give a lease back, and its hold."""
         state, held = abandon_window(self._tree(root).get(session), window)
         self._keep(state)
+        if caller := self._callers.get(SessionId(caller_id)):
+            self._callers[SessionId(caller_id)] = caller_freed(caller, window)
         return held
 
     async def terminate(self, root: SessionId, session: SessionId) -> bool:
@@ -229,7 +252,8 @@ class MemoryStore:
         self._keep(state)
         caller_id = SessionId(state.terms.caller_id)
         if caller := self._callers.get(caller_id):
-            self._callers[caller_id] = count(caller, state.terms.session_id, state.spent)
+            counted = count(caller, state.terms.session_id, state.spent)
+            self._callers[caller_id] = caller_holding(counted, state.holds)
         return state != stored
 
     async def placed(self, session: SessionId, caller_id: SessionId) -> SessionId:
@@ -271,7 +295,7 @@ class MemoryStore:
         return {}
 
     async def close(self) -> None:
-        """Hold nothing."""
+        """BudgetHold nothing."""
 
     def _enter(self, ask: CallerAsk | None) -> CallerView | None:
         if ask is None:

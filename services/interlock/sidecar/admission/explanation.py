@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 import structlog
 
@@ -12,10 +13,10 @@ from interlock.domain.budget import Micros, as_decimal
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers
+from interlock.sidecar.call.verdict import CALLER_HALT, seconds_until
 from interlock.sidecar.settlement.effects import SettlementEffects
 from interlock.sidecar.trail import response_headers
 from interlock.sidecar.trail.response_headers import ResponseHeaders
-from interlock.sidecar.verdict import CALLER_HALT, seconds_until
 
 log = structlog.get_logger()
 
@@ -27,6 +28,13 @@ def tell_caller_halt(refused: Refused, reply: ResponseHeaders) -> bool:
     refused.metadata["halt_reason"] = CALLER_HALT
     reply.set({"CRP-Safety-Retry-After": seconds_until(int(refused.metadata["ends_at"]))})
     return True
+
+
+def _least(refused: Refused, stored: int) -> str:
+    """Return the budget that a halt is about: what the signed token says holds against a store that says more (A-02)."""
+    told = refused.metadata.get("safety_budget") if refused.reason == "BUDGET_DEPLETED" else None
+    shown = as_decimal(Micros(stored))
+    return shown if told is None else min(told, shown, key=Decimal)
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ class Explanation:
             reply.set(
                 {
                     "CRP-Context-Session-Id": session.session_id,
-                    "CRP-Agent-Safety-Budget": as_decimal(Micros(session.safety_budget_micros)),
+                    "CRP-Agent-Safety-Budget": _least(refused, session.safety_budget_micros),
                 }
             )
             deadline = Deadline(self.peers.session.timeout_s)

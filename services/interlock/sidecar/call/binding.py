@@ -14,13 +14,16 @@ from interlock.domain.binding.evidence import EvidenceName, EvidenceSources, Nam
 from interlock.domain.binding.history import HistoryTurn
 from interlock.domain.binding.rank import Rank
 from interlock.domain.errors import Refused, unavailable
+from interlock.runtime.clock import system_clock
 from interlock.runtime.keys.derivation import BINDING, load_keyring
 from interlock.runtime.keys.masters import decoded
 from interlock.runtime.settings.model import Settings
+from interlock.sidecar.openai import completion
 from interlock.sidecar.openai.chat import Chat
 from interlock.sidecar.openai.completion import Completion
 
-_ANSWER = "chatcmpl-"
+ANSWER = "chatcmpl-"
+"""Begins the id of an answer; what follows is its window's."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,12 @@ def binding_reader(settings: Settings) -> BindingReader:
 
 def answer_id(window_id: str) -> str:
     """Return the id of a window's answer. It is ours, and as hard to guess as the window's own."""
-    return _ANSWER + window_id.removeprefix("crp_win_")
+    return ANSWER + window_id.removeprefix("crp_win_")
+
+
+def identified(answer: Completion, window_id: str) -> Completion:
+    """Return an *answer* of a window under its id, made now."""
+    return completion.identified(answer, answer_id(window_id), system_clock() // 1_000_000)
 
 
 def _key(settings: Settings) -> bytes:

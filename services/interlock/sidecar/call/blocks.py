@@ -19,7 +19,7 @@ MOST_TRIES = 200
 Span = tuple[int, int]
 
 OWN_LABEL = re.compile(
-    r"[ \t]*(?:#{1,6} *)?(?:\*\*)?(?:(?:the |my |user(?:'s)? |current |follow-?up |standalone )?(?:question|query|request|task"
+    r"[ \t]*(?:#{1,6} *)?(?:\*\*)?(?:(?:the |my |new |next |user(?:'s)? |current |follow-?up |standalone )?(?:question|query|request|task"
     r"|input|instructions?|prompt)|user|human|q|(?:helpful |final |your |original )?answer|output|response|assistant|rules?"
     r"|constraints?)(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*|[ \t]*#{1,6} +(?:question|query|task|instructions?|answer)[ \t]*$",
     re.IGNORECASE,

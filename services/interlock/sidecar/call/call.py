@@ -16,6 +16,7 @@ from interlock.runtime.rpc.deadline import Deadline
 from interlock.sidecar.call.binding import UNBOUND, CallBinding
 from interlock.sidecar.call.envelope import CallEvidence
 from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.call.live import Live
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.trail import events
 from interlock.sidecar.trail.response_headers import ResponseHeaders
@@ -45,6 +46,10 @@ class Call:
     """Whether a stream ends with its usage."""
     shape: str = ""
     """The whole that this window is a part of: batch or hierarchical; empty: none but what its headers say."""
+    phases: tuple[str, ...] = ()
+    """Phases of the agentic loop that this window goes through; the last one is where it ends (SPEC-008 §6.2)."""
+    iteration: int = 0
+    """Number of the window in its loop, from 1."""
     windows: int = 1
     """Windows in a row that the whole takes, this one among them: fewer left is refused before anything is dispatched."""
     apart: frozenset[str] = frozenset()
@@ -56,6 +61,8 @@ class Call:
 
     binding: CallBinding = UNBOUND
     """What the call says about its session."""
+    live: Live | None = None
+    """Where parts of the answer leave as soon as they may; ``None``: it leaves as a whole."""
 
     @property
     def scope(self) -> str:
@@ -70,6 +77,8 @@ class Run:
     call: Call
     deadline: Deadline
     started: float
+    place_id: str = ""
+    """Its place in the dpe; empty where the dpe knows no places."""
     model_s: float = 0.0
     """Time in which at least one provider call was under way."""
     slowest_s: float = 0.0
@@ -80,11 +89,13 @@ class Run:
     """What happened so far, in order; it is sealed with the window."""
     would: list[WouldHave] = field(default_factory=list)
     """What would have been done to the answer, where it is only watched."""
-    asking: set[asyncio.Future[Completion]] = field(default_factory=set)
+    asking: set[asyncio.Future[Any]] = field(default_factory=set)
     """Provider calls that may be cut short."""
     dispatched: bool = False
     """Whether the answer itself was asked for."""
     caller_left: bool = False
+    begun: bool = False
+    """Whether a part of the answer may have left: from then on the window is sealed and charged, whatever becomes of it."""
     since: float = 0.0
     under_way: int = 0
     """Provider calls under way; several summaries are made at once."""

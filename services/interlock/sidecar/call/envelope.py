@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +18,9 @@ from interlock.sidecar.call import roles
 from interlock.sidecar.openai.chat import Chat
 
 FACT_LIMIT = roles.FACT_LIMIT
-"""Longest fact, characters (common.proto)."""
+"""Longest fact that is made here, characters."""
+LARGEST_FACT = 262_144
+"""Longest fact that the caller gives, such as a whole document, characters (common.proto)."""
 
 ID_LIMIT = 128
 NEUTRAL = roles.NEUTRAL
@@ -84,7 +88,8 @@ def of_chat(
     given_facts, given_query = _interlock(chat.interlock)
     chosen = checked_facts(facts, settings) or checked_facts(given_facts, settings)
     prompt = checked_text("messages", "\n".join(_all_texts(chat.messages)), settings)
-    read = roles.read(chat.messages, most_facts=settings.max_facts)
+    tools = roles.declared(chat.body)
+    read = roles.read(chat.messages, most_facts=settings.max_facts, tools={tool.name for tool in tools})
     return CallEvidence(
         facts=chosen or checked_facts(read.facts, settings),
         query=checked_text("query", query or given_query or read.question, settings),
@@ -92,7 +97,7 @@ def of_chat(
         wanted=_beside(_wanted(chat.interlock), results, sub_queries),
         given=bool(chosen),
         said=(*read.said, *(roles.shown(read.facts) if chosen else ())),
-        tools=roles.declared(chat.body),
+        tools=tools,
         earlier_facts=() if chosen else read.earlier,
     )
 
@@ -125,6 +130,14 @@ def _beside(
     )
 
 
+def context_hash(evidence: CallEvidence) -> str:
+    """Return ``sha256:<hex>`` of what an answer was held against: the facts in order, what was said, and the question."""
+    rows = [[fact.id, fact.content, fact.importance] for fact in evidence.facts]
+    said = [[one.kind, one.text] for one in evidence.said]
+    told = json.dumps([rows, said, evidence.query], ensure_ascii=False)
+    return "sha256:" + hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def checked_text(what: str, text: str, settings: Settings) -> str:
     """Return *text*; refused with TEXT_TOO_LARGE above ``max_text_bytes``, before any model is called."""
     if len(text.encode()) > settings.max_text_bytes:
@@ -151,8 +164,8 @@ def _check_fact(place: str, fact: common_pb2.Fact) -> None:
         raise invalid("INVALID_FACT", f"{place}.id must be 1 to {ID_LIMIT} printable characters", param=f"{place}.id")
     if not fact.content.strip():
         raise invalid("INVALID_FACT", f"{place}.content must not be empty", param=f"{place}.content")
-    if len(fact.content) > FACT_LIMIT:
-        raise _too_large("FACT_TOO_LARGE", f"{place}.content exceeds {FACT_LIMIT} characters", FACT_LIMIT)
+    if len(fact.content) > LARGEST_FACT:
+        raise _too_large("FACT_TOO_LARGE", f"{place}.content exceeds {LARGEST_FACT} characters", LARGEST_FACT)
     if not 0.0 <= fact.importance <= 1.0:
         raise invalid("INVALID_FACT", f"{place}.importance must be from 0.0 to 1.0", param=f"{place}.importance")
 

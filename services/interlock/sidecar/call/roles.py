@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.sidecar.call import sources
+from interlock.sidecar.call import sources, transcripts
 
 FACT_LIMIT = 32_768
 NEUTRAL = 0.5
@@ -49,10 +49,26 @@ _ORDER = re.compile(
     r"instructions?|rules?|guidelines?|respond|the user (?:will|may|can))",
     re.IGNORECASE,
 )
+_NUMBER_OF_AN_ORDER = re.compile(r"\A[\s*#>-]*\d{1,2}[.)] ")
+_WORKINGS = re.compile(
+    r"\b(?:tool calls?|final_answer|(?:these|following|notional|right|available) tools?|access to [\w ]{0,20}tools?|observations?\b.*\bstring"
+    r"|action/observation|(?:previous|next) action|only way to complete|final output|stuck on a loop)\b|\A(?:now,? )?begin!?\Z"
+    r"|\A(?:takes|accepts) inputs?:"
+    r"|\A(?:here|these|below) are (?:the |a few |some )?(?:rules|examples|tools|guidelines|instructions)\b[^.]*:\Z",
+    re.IGNORECASE,
+)
+"""Of how the model is to work: tools, calls and the form of its output."""
+_SCHEMA = re.compile(r"['\"]type['\"]: ?['\"]\w+['\"]")
 _ANSWERS = re.compile(
     r"(?:final|structured|submit|return)_?(?:result|answer|output|response)s?|answer|response|respond(?:_to_user)?|output",
     re.IGNORECASE,
 )
+_MAY_ANSWER = re.compile(r"reply(?:_to_user)?|submit|finish|done|complete|attempt_completion", re.IGNORECASE)
+_TAKES_ANSWER = re.compile(
+    r"\b(?:the |a |your )?final (?:answer|response|result|output)\b|\b(?:answers?|replies|reply|responds?|responses?) to the (?:user|question|customer)\b",
+    re.IGNORECASE,
+)
+_TEXT_FOR_THE_USER = re.compile(r"(?:final_?)?(?:answer|response|reply|result|output)", re.IGNORECASE)
 _NAME_OF_A_TYPE = re.compile(r"[A-Z][A-Za-z0-9]*")
 _FIGURE = re.compile(r"\d")
 _INNER_NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w'’-]+")
@@ -70,38 +86,55 @@ class Roles:
     """Ids of the sources that stood before the last user message. What comes before any answer was given for the first one."""
 
 
-def read(messages: Sequence[Mapping[str, Any]], *, most_facts: int) -> Roles:
+def read(messages: Sequence[Mapping[str, Any]], *, most_facts: int, tools: Collection[str] = ()) -> Roles:
     """Return the sources, the said texts and the question of *messages*.
 
-    Neighbouring sentences of one message become one fact where there would be more than *most_facts*.
+    A line of a system message that only tells again one of the declared *tools*, by name, states nothing. Neighbouring sentences of one message become one fact where there would be more than *most_facts*.
     """
     facts: list[common_pb2.Fact] = []
     said: list[dpe_pb2.SaidText] = []
     earlier: set[str] = set()
     question = ""
-    asked_last = max((number for number, message in enumerate(messages) if message["role"] == "user"), default=-1)
+    turns = _turns(messages)
+    asked_last = max((number for number, turn in turns.items() if turn.own), default=-1)
     searched = _searched(messages)
     for number, message in enumerate(messages):
         role, text = message["role"], content_text(message)
         if role == "user":
-            parts = sources.read(text) if number in searched else sources.Parts((), text)
-            facts += _facts(
-                number, [piece for source in parts.sources for piece in _pieces(source.text, whole=source.whole)]
-            )
+            turn = turns[number]
+            parts = sources.read(turn.own) if number in searched else sources.Parts((), turn.own)
+            found = list(_pieces(turn.result, whole=number in searched and sources.data(turn.result)))
+            found += [piece for source in parts.sources for piece in _pieces(source.text, whole=source.whole)]
+            facts += _facts(number, found)
+            said += _said(f"m{number}e", ANSWERED, _bounded([turn.echo]))
             said += _said(f"m{number}u", USER, _bounded([parts.own]))
-            question = parts.own or text
+            question = parts.own or turn.own or question or text
         elif role in _SYSTEM:
-            found, orders = _told(text) if number in searched else (sentences(text), [])
+            found, orders = _told(text, tools) if number in searched else (sentences(text), [])
             facts += _facts(number, found)
             said += _said(f"m{number}i", INSTRUCTION, orders)
         elif role in _RESULTS:
             facts += _facts(number, list(_pieces(text, whole=number in searched and sources.data(text))))
         elif role == "assistant" and number < asked_last:
-            said += _said(f"m{number}a", ANSWERED, _bounded([text]))
+            following = turns.get(number + 1)
+            told = transcripts.without_call(text) if following and (following.result or following.echo) else text
+            said += _said(f"m{number}a", ANSWERED, _bounded([told]))
         if number < asked_last and any(message["role"] == "assistant" for message in messages[:asked_last]):
             earlier = {fact.id for fact in facts}
     kept = tuple(_joined(facts, most_facts))
     return Roles(kept, tuple(said), question, tuple(fact.id for fact in kept if fact.id in earlier))
+
+
+def _turns(messages: Sequence[Mapping[str, Any]]) -> dict[int, transcripts.UserMessage]:
+    """Return whose words each message in the user's role holds, by its number."""
+    turns: dict[int, transcripts.UserMessage] = {}
+    before = ""
+    for number, message in enumerate(messages):
+        if message["role"] == "user":
+            turns[number] = transcripts.read(content_text(message), before)
+        elif message["role"] == "assistant":
+            before = content_text(message)
+    return turns
 
 
 def _searched(messages: Sequence[Mapping[str, Any]]) -> set[int]:
@@ -149,9 +182,20 @@ def _forced(body: Mapping[str, Any]) -> str:
 
 def _returns_answer(function: Mapping[str, Any], forced: str) -> bool:
     """Whether a function is the form of the answer and does nothing: frameworks ask for structured answers so."""
-    name = function["name"]
-    told = "ends this conversation" in function.get("description", "")
-    return bool(_ANSWERS.fullmatch(name)) or told or (name == forced and bool(_NAME_OF_A_TYPE.fullmatch(name)))
+    name, described = function["name"], function.get("description", "")
+    told = "ends this conversation" in described or (_takes_one_text(function) and _TAKES_ANSWER.search(described))
+    ends = _MAY_ANSWER.fullmatch(name) and _takes_one_text(function)
+    return bool(_ANSWERS.fullmatch(name) or told or ends) or (name == forced and bool(_NAME_OF_A_TYPE.fullmatch(name)))
+
+
+def _takes_one_text(function: Mapping[str, Any]) -> bool:
+    """Whether a function takes a text for the user and nothing else: whoever gets it, no recipient or amount is chosen."""
+    properties = (function.get("parameters") or {}).get("properties") or {}
+    if len(properties) != 1:
+        return False
+    ((name, schema),) = properties.items()
+    kind = schema.get("type", "string") if isinstance(schema, dict) else ""
+    return kind in ("string", "any") and _TEXT_FOR_THE_USER.fullmatch(name) is not None
 
 
 def content_text(message: Mapping[str, Any]) -> str:
@@ -200,19 +244,27 @@ def _runs_on(line: str, following: str) -> bool:
     return bool(wraps) and not any(map(_NO_PROSE.match, (line, following)))
 
 
-def _told(text: str) -> tuple[list[str], list[str]]:
+def _told(text: str, tools: Collection[str]) -> tuple[list[str], list[str]]:
     """Return what a system message states, and what it orders. An order with a figure or a name in it states it, too."""
-    parts = sources.read(text)
+    parts = sources.read(transcripts.without_examples(text))
     if parts.sources and any(source.whole for source in parts.sources):
         found = [piece for source in parts.sources for piece in _pieces(source.text, whole=source.whole)]
         rest = sentences(parts.own)
     else:
-        found, rest = [], sentences(text)
+        found, rest = [], sentences(transcripts.without_examples(text))
+    rest = [sentence for sentence in rest if not _is_working(sentence, tools)]
     orders = [sentence for sentence in rest if _is_order(sentence)]
     return [*(sentence for sentence in rest if not _is_order(sentence)), *found], _bounded(orders)
 
 
+def _is_working(sentence: str, tools: Collection[str]) -> bool:
+    """Whether a sentence only tells how tools are called: it is about no case, and shows no value of a call."""
+    told_again = sentence.lstrip("-*• `").partition(":")[0].rstrip("` ") in tools
+    return told_again or bool(_SCHEMA.search(sentence) or _WORKINGS.search(_NUMBER_OF_AN_ORDER.sub("", sentence)))
+
+
 def _is_order(sentence: str) -> bool:
+    sentence = _NUMBER_OF_AN_ORDER.sub("", sentence)
     if _FIGURE.search(sentence):
         return False
     return bool(_ROLE_OF_THE_MODEL.match(sentence) or (_ORDER.match(sentence) and not _INNER_NAME.search(sentence)))

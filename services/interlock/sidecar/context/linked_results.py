@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from google.protobuf import json_format
+
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
-from interlock.domain.errors import Refused, conflict, forbidden
+from interlock.domain.errors import Kind, Refused, conflict, forbidden
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers
 from interlock.sidecar.call.results import NamedResult
@@ -27,6 +29,8 @@ class AnswerSource:
     """What did not fit into that window; of a sub-agent nothing, for its context is its own."""
     label: str = ""
     sub_query: str = ""
+    judged: dpe_pb2.ConsumedAnswer | None = None
+    """How it was judged itself; ``None`` where nothing of it is used."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,8 @@ async def fetched(
     for one, asked in zip(verified, named, strict=True):
         text = await _text(peers, one, deadline)
         source_id = one.window_id if repeated else one.session_id
-        sources.append(AnswerSource(source_id, text, label=one.agent_type, sub_query=asked.sub_query))
+        judged = await judged_as(peers, one.session_id, one.window_id)
+        sources.append(AnswerSource(source_id, text, label=one.agent_type, sub_query=asked.sub_query, judged=judged))
     return Results(tuple(sources), tuple(_linked(one) for one in verified))
 
 
@@ -78,6 +83,28 @@ async def _text(peers: Peers, one: session_pb2.SubAgentResult, deadline: Deadlin
         if content.window_id == one.window_id and content.text.strip():
             return content.text
     raise gone(session_id=one.session_id, window_id=one.window_id)
+
+
+async def judged_as(peers: Peers, session_id: str, window_id: str) -> dpe_pb2.ConsumedAnswer:
+    """Return how an earlier answer was judged, by its sealed report (requirements.md, reading 16).
+
+    Refused with RESULT_NOT_AVAILABLE where there is no such report: what nobody judged is no source.
+    """
+    try:
+        found = await peers.audit.get_report(window_id=window_id)
+    except Refused as refused:
+        if refused.kind is not Kind.NOT_FOUND:
+            raise
+        raise gone(session_id=session_id, window_id=window_id) from None
+    if found.session_id != session_id:
+        raise gone(session_id=session_id, window_id=window_id)
+    report = json_format.Parse(found.report_json, dpe_pb2.Report(), ignore_unknown_fields=True)
+    return dpe_pb2.ConsumedAnswer(
+        window_id=window_id,
+        composite_score=report.composite_score,
+        grounding_pct=report.grounding_pct if report.HasField("grounding_pct") else None,
+        attribution=report.attribution_dominant,
+    )
 
 
 def gone(**where: str) -> Refused:

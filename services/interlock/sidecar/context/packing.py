@@ -54,6 +54,8 @@ class Packed:
     facts_used: tuple[str, ...] = ()
     merged: tuple[dpe_pb2.MergedAnswer, ...] = ()
     linked: tuple[dpe_pb2.LinkedResult, ...] = ()
+    consumed: tuple[dpe_pb2.ConsumedAnswer, ...] = ()
+    """The earlier answers whose words are among the facts, as they were judged."""
     left_out: int = 0
     """The caller's facts that are not in the context: deferred, or in an earlier window's."""
 
@@ -113,16 +115,22 @@ def pack(
         body=with_context(body, message),
         envelope=replace(envelope, facts=facts, prompt=prompt),
         deferred=(*deferred, *waiting)[: settings.max_facts],
+        consumed=_consumed(received, facts),
         facts_used=tuple(dict.fromkeys(digest(fact) for fact in (*inherited, *used)))[:MOST_USED],
         left_out=len(envelope.facts) - len(packed),
     )
 
 
-def facts_used(report: dpe_pb2.Report, packed: Packed) -> dict[str, str | None]:
-    """Return the header that tells how many of the candidates are in the envelope, where some are not (SPEC-002 §4.4)."""
-    if not packed.left_out:
-        return {}
-    return {"CRP-Context-Facts-Used": f"{report.facts_total}/{report.facts_total + packed.left_out}"}
+def _consumed(received: Sequence[Transferred], facts: Sequence[common_pb2.Fact]) -> tuple[dpe_pb2.ConsumedAnswer, ...]:
+    """Return the answers that were received, each with the ids of its facts: theirs are the first, in their order."""
+    found, left = [], [fact.id for fact in facts]
+    for one in received:
+        ids = [left.pop(0) for _ in _as_facts(one)]
+        if ids and one.source.judged is not None:
+            judged = dpe_pb2.ConsumedAnswer(fact_ids=ids)
+            judged.MergeFrom(one.source.judged)
+            found.append(judged)
+    return tuple(found)
 
 
 def _message(received: Sequence[Transferred], facts: Sequence[common_pb2.Fact], *, merging: bool) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1 import dpe_pb2
@@ -53,10 +53,14 @@ async def read(peers: Peers, run: Run, admitted: Admitted, *, latest: int) -> Ea
     Refused with RESULT_NOT_LINKED or RESULT_NOT_AVAILABLE for an answer that nothing may or can be made from.
     """
     opened, named = admitted.opened, run.call.envelope.wanted.results
-    found, linked = await asyncio.gather(
-        _contents(peers, opened, run, latest), linked_results.fetched(peers, opened, named, run.deadline)
-    )
+    contents = _contents(peers, opened, run, latest)
+    if named:
+        found, linked = await asyncio.gather(contents, linked_results.fetched(peers, opened, named, run.deadline))
+    else:
+        found, linked = await contents, linked_results.NO_RESULTS
     parents = tuple(_parent(window_id, found, run.call) for window_id in opened.parent_ids)
+    if mode_of(run.call, opened) != "none":
+        parents = tuple([await _judged(peers, opened.session_id, parent) for parent in parents])
     merging = opened.pattern == FAN_IN
     for source in parents:
         if merging and not source.text.strip():
@@ -88,6 +92,13 @@ def _parent(window_id: str, found: Sequence[audit_pb2.Content], call: Call) -> A
         if one.window_id == window_id:
             return AnswerSource(window_id, one.text, tuple(one.deferred_facts), sub_query=sub_query)
     return AnswerSource(window_id, "", sub_query=sub_query)
+
+
+async def _judged(peers: Peers, session_id: str, parent: AnswerSource) -> AnswerSource:
+    """Return a window that this one is made from with how it was judged; one that was not released gives nothing."""
+    if not parent.text.strip():
+        return parent
+    return replace(parent, judged=await linked_results.judged_as(peers, session_id, parent.source_id))
 
 
 async def given(

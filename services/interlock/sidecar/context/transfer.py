@@ -21,7 +21,7 @@ from interlock.domain.errors import Refused, exhausted
 from interlock.sidecar.call.roles import sentences
 from interlock.sidecar.context.linked_results import AnswerSource
 from interlock.sidecar.openai import completion
-from interlock.sidecar.openai.completion import malformed
+from interlock.sidecar.openai.faults import malformed
 from interlock.sidecar.provider import prompts
 from interlock.sidecar.provider.strategies import Pass, review_request
 from interlock.sidecar.trail import events

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,24 +13,28 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.domain.errors import exhausted, invalid, unauthenticated
+from interlock.domain.headers.awareness import aware
 from interlock.domain.headers.headers import BATCH, RequestHeaders
-from interlock.domain.held import CHAT, STREAM, TEXT
+from interlock.domain.held import CHAT, TEXT
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call import envelope
 from interlock.sidecar.call.binding import UNBOUND, BindingReader, CallBinding
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.identity import ApiKeys, Caller
+from interlock.sidecar.call.live import Live, Reader
 from interlock.sidecar.closing import Governed
-from interlock.sidecar.fronts import hierarchy
+from interlock.sidecar.fronts import agentic, hierarchy
+from interlock.sidecar.fronts.conditional import ConditionalCalls, request_text
 from interlock.sidecar.fronts.release import Releases
 from interlock.sidecar.fronts.sessions import Sessions
 from interlock.sidecar.guard import Guard
-from interlock.sidecar.openai import chat, completion, strictjson
+from interlock.sidecar.openai import chat, strictjson
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import grounding
-from interlock.sidecar.provider.strategies import HIERARCHICAL, PUSH
+from interlock.sidecar.provider.strategies import AGENTIC, HIERARCHICAL, PULL, PUSH
 from interlock.sidecar.provider.upstream import Upstream
+from interlock.sidecar.settlement.kernels import Kernels
 from interlock.sidecar.trail.events import Dispatch
 from interlock.sidecar.trail.response_headers import ResponseHeaders
 
@@ -74,6 +78,8 @@ class Front:
     upstream: Upstream
     releases: Releases
     bindings: BindingReader
+    conditional: ConditionalCalls
+    kernels: Kernels
 
     def read_chat(self, data: bytes) -> chat.Chat:
         """Return the checked chat request in *data*. Refused before anything is begun."""
@@ -91,16 +97,20 @@ class Front:
         *,
         given: GroundingInput = NOTHING_GIVEN,
         binding: CallBinding = UNBOUND,
+        form: str = CHAT,
     ) -> Call:
-        """Return the call that governs a chat request. Refused before anything is begun."""
+        """Return the call that governs a chat request, whose answer leaves as *form*. Refused before anything is begun."""
         self.upstream.require()
         evidence = envelope.of_chat(
             asked_chat, self.settings, facts=given.facts, query=given.query, results=given.results,
             sub_queries=given.sub_queries,
         )  # fmt: skip
+        grounding.require_context(asked, evidence, reply)
+        asked = grounding.forced(asked)
         mode = grounding.mode_of(asked.grounding_mode, evidence, self.settings)
-        steered = chat.steered(asked_chat, grounding_mode=mode, seed=asked.seed)
+        steered = grounding.extracting(asked, chat.steered(asked_chat, grounding_mode=mode, seed=asked.seed))
         body, evidence = grounding.told(steered, evidence, mode, self.settings)
+        self.upstream.check(body)
         dispatch = Dispatch(
             provider=self.upstream.provider,
             model=body["model"],
@@ -112,15 +122,43 @@ class Front:
         )
 
         async def model(asked_body: Mapping[str, Any], timeout_s: float) -> Completion:
-            data = await self.upstream.complete(asked_body, key=caller.key, timeout_s=timeout_s)
-            wanted = int(asked_body.get("n") or 1)
-            return completion.read(data, wanted=wanted, max_depth=self.settings.max_json_depth)
+            return await self.upstream.complete(asked_body, key=caller.key, timeout_s=timeout_s)
 
-        form = STREAM if asked_chat.stream and entry == "http" else CHAT
         return Call(
             entry, caller, asked, evidence, dispatch, body, model, reply, form=form,
             include_usage=asked_chat.include_usage, binding=binding,
         )  # fmt: skip
+
+    def live(self, caller: Caller, asked: RequestHeaders, asked_chat: chat.Chat) -> Live | None:
+        """Return the way out for parts of an answer; ``None`` where it leaves as a whole.
+
+        A caller that knows of CRP needs the token at the end: its answer leaves in parts only where it asks for the final values.
+        """
+        body = asked_chat.body
+        text = body.get("response_format", {"type": "text"}).get("type") == "text"
+        released = self.settings.stream_release == "sentences" and self.settings.upstream_api == "chat"
+        parts = released and (asked.stream_final or not aware(asked))
+        if not (asked_chat.stream and parts and text and asked_chat.choices == 1 and not body.get("logprobs")):
+            return None
+
+        async def ask(asked_body: Mapping[str, Any], timeout_s: float, into: Reader) -> None:
+            await self.upstream.stream(asked_body, into, key=caller.key, timeout_s=timeout_s)
+
+        return Live(ask, final=asked.stream_final)
+
+    async def unmodified(
+        self,
+        caller: Caller,
+        asked: RequestHeaders,
+        asked_chat: chat.Chat,
+        reply: ResponseHeaders,
+        *,
+        given: GroundingInput = NOTHING_GIVEN,
+    ) -> bool:
+        """Tell whether the answer that a conditional call names still stands: then *reply* has its headers, and nothing is dispatched."""
+        if asked.if_match is None:  # nearly every call: its request need not be digested to look for an answer
+            return False
+        return await self.conditional.holds(caller, asked, _request(asked_chat, given), reply)
 
     async def chat(
         self,
@@ -132,13 +170,21 @@ class Front:
         *,
         given: GroundingInput = NOTHING_GIVEN,
         binding: CallBinding = UNBOUND,
+        form: str = CHAT,
+        live: Live | None = None,
     ) -> Governed:
-        """Govern a chat request."""
+        """Govern a chat request, whose answer leaves as *form*. *live*: where parts of it may leave before the whole is judged."""
         _check_shape(asked)
-        call = self.call(entry, caller, asked, asked_chat, reply, given=given, binding=binding)
+        call = self.call(entry, caller, asked, asked_chat, reply, given=given, binding=binding, form=form)
         if call.asked.strategy == HIERARCHICAL and call.body:
-            return await hierarchy.govern(self.guard, call, self.settings)
-        return await self.guard.govern(call)
+            governed = await hierarchy.govern(self.guard, call, self.settings)
+        elif call.asked.strategy == AGENTIC:
+            governed = await agentic.govern(self.guard, call, self.settings)
+        else:
+            governed = await self.guard.govern(replace(call, live=live))
+        if governed.refusal is None:
+            self.conditional.keep(caller, asked, _request(asked_chat, given), reply)
+        return governed
 
     async def text(
         self,
@@ -152,13 +198,14 @@ class Front:
     ) -> Governed:
         """Govern a completion that the caller brings; it is charged and sealed as if it had been dispatched."""
         _check_shape(asked)
-        if asked.strategy == HIERARCHICAL and not asked.preferred:
+        if asked.strategy in {HIERARCHICAL, AGENTIC, PULL} and not asked.preferred:
             raise invalid("INVALID_HEADER", "a text that is there already is not asked for", header=STRATEGY_HEADER)
         if not text:
             raise invalid("INVALID_REQUEST", "text must not be empty", param="text")
         evidence = envelope.of_text(
             self.settings, facts=given.facts, query=given.query, results=given.results, sub_queries=given.sub_queries
         )
+        grounding.require_context(asked, evidence, reply)
         brought = _brought(envelope.checked_text("text", text, self.settings))
         dispatch = Dispatch("caller", "brought-by-caller", PUSH, None, None, asked.seed, 1)
         return await self.guard.govern(
@@ -196,6 +243,13 @@ class Front:
             Deadline(self.settings.request_timeout_s),
             lifetime_s=wanted.lifetime_s,
         )
+
+
+def _request(asked_chat: chat.Chat, given: GroundingInput) -> str:
+    """Return the digest of everything that a request asks."""
+    told = [one.SerializeToString(deterministic=True) for one in (*given.facts, *given.results)]
+    texts = [one.encode("utf-8", "surrogatepass") for one in (given.query, *given.sub_queries)]
+    return request_text(asked_chat.body, asked_chat.interlock, [*told, *texts])
 
 
 def _check_shape(asked: RequestHeaders) -> None:

@@ -79,8 +79,15 @@ class _Hierarchy:
         self._guard, self._call, self._settings = guard, call, settings
         self._deadline = Deadline(settings.request_timeout_s)
         self._sub_query_of: Mapping[str, str] = {}
+        self._place_id = ""
 
     async def governed(self) -> Governed:
+        """Hold one place for all windows: once the plan is paid, no part of it is refused for lack of room."""
+        self._guard.require_room()
+        async with self._guard.placed(self._deadline) as self._place_id:
+            return await self._windows()
+
+    async def _windows(self) -> Governed:
         plan, sub_queries = await self._planned()
         parts = await self._answered(plan, sub_queries)
         return await self._synthesised(plan, parts)
@@ -98,11 +105,11 @@ class _Hierarchy:
             shape=HIERARCHICAL, windows=LEVELS, binding=call.binding.unasked(),
         )  # fmt: skip
         if given:
-            planning = replace(planning, body={}, dispatch=brought(call), model=partial(_as_given, numbered(given)))
+            planning = replace(planning, body={}, dispatch=brought(call), model=partial(as_given, numbered(given)))
         else:
-            body = _without_tools(review_request(call.body, call.body["messages"]))
+            body = without_tools(review_request(call.body, call.body["messages"]))
             planning = replace(planning, body=with_context(body, prompts.plan(most)))
-        plan = await self._guard.govern(planning, self._deadline)
+        plan = await self._guard.govern(planning, self._deadline, place_id=self._place_id)
         text = plan.released().said
         sub_queries = list(given) or listed(text, most)
         if not sub_queries:
@@ -118,7 +125,7 @@ class _Hierarchy:
             number, its, failure = failed[0]
             # The refused caller can still continue from a settled window, and read what became of this one.
             for reply in (*(part.reply for part in answered[:1]), its):
-                self._learn(reply)
+                learn(self._call.reply, reply)
             failure.metadata |= {"sub_query": str(number)}
             raise failure
         self._sub_query_of = {part.reply.window_id: part.sub_query for part in answered}
@@ -127,7 +134,7 @@ class _Hierarchy:
     async def _part(self, plan: Governed, sub_query: str) -> _Part:
         call, reply = self._call, ResponseHeaders()
         asked = self._onward(plan.settled, strategy=FAN_OUT, continuation_ids=())
-        body = _without_tools(review_request(call.body, asking(call.body["messages"], sub_query)))
+        body = without_tools(review_request(call.body, asking(call.body["messages"], sub_query)))
         wanted = replace(call.envelope.wanted, results=(), sub_queries=(), transfer="none")
         envelope = replace(call.envelope, query=sub_query, wanted=wanted)
         part = replace(
@@ -140,7 +147,7 @@ class _Hierarchy:
             binding=call.binding.unasked(),
         )
         try:
-            governed = await self._guard.govern(part, self._deadline)
+            governed = await self._guard.govern(part, self._deadline, place_id=self._place_id)
         except Refused as refused:
             return _Part(sub_query, reply, None, refused)
         return _Part(sub_query, reply, governed, governed.refusal)
@@ -162,23 +169,34 @@ class _Hierarchy:
             sub_query_of=self._sub_query_of,
             spent=tuple(one.decided.answer.usage for one in (plan, *parts)),
         )
-        return await self._guard.govern(whole, self._deadline)
+        return await self._guard.govern(whole, self._deadline, place_id=self._place_id)
 
     def _onward(
         self, settled: session_pb2.CommitWindowResponse, *, strategy: str | None, continuation_ids: tuple[str, ...]
     ) -> RequestHeaders:
         """Return what the call asks for, in the session that its first window began or went on in."""
-        return replace(
-            self._call.asked, session_token=settled.token, strategy=strategy, preferred=(), continuation_id=None,
-            continuation_ids=continuation_ids, nonce=None, branch=False, grant=None, session_parent=None,
-            loop_depth=None, oversight_token=None,
-            fan_in_policy=self._call.asked.fan_in_policy if strategy == FAN_IN else None,
-        )  # fmt: skip
+        return onward(self._call.asked, settled, strategy=strategy, continuation_ids=continuation_ids)
 
-    def _learn(self, reply: ResponseHeaders) -> None:
-        mine = self._call.reply
-        mine.session_id, mine.window_id, mine.trail_uri = reply.session_id, reply.window_id, reply.trail_uri
-        mine.set(reply.headers)
+
+def onward(
+    asked: RequestHeaders,
+    settled: session_pb2.CommitWindowResponse,
+    *,
+    strategy: str | None,
+    continuation_ids: tuple[str, ...] = (),
+) -> RequestHeaders:
+    """Return what a call asks for in the next window of the session that a window of it is settled in."""
+    return replace(
+        asked, session_token=settled.token, strategy=strategy, preferred=(), continuation_id=None,
+        continuation_ids=continuation_ids, nonce=None, branch=False, grant=None, session_parent=None,
+        loop_depth=None, oversight_token=None, fan_in_policy=asked.fan_in_policy if strategy == FAN_IN else None,
+    )  # fmt: skip
+
+
+def learn(mine: ResponseHeaders, reply: ResponseHeaders) -> None:
+    """Take over what the response to one window says."""
+    mine.session_id, mine.window_id, mine.trail_uri = reply.session_id, reply.window_id, reply.trail_uri
+    mine.set(reply.headers)
 
 
 def listed(text: str, most: int) -> list[str]:
@@ -203,11 +221,13 @@ def brought(call: Call) -> Dispatch:
     return Dispatch("caller", "brought-by-caller", PUSH, None, None, call.asked.seed, 1)
 
 
-async def _as_given(text: str, _body: Mapping[str, Any], _timeout_s: float) -> Completion:
+async def as_given(text: str, _body: Mapping[str, Any], _timeout_s: float) -> Completion:
+    """Return a text that the caller made as the answer of a window."""
     return Completion(text.encode(), {}, (dpe_pb2.Output(choice_index=0, text=text, kind="content"),), None)
 
 
-def _without_tools(body: Mapping[str, Any]) -> dict[str, Any]:
+def without_tools(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request that offers no tool."""
     return {name: value for name, value in body.items() if name not in {"tools", "tool_choice"}}
 
 

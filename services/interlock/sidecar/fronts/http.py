@@ -6,45 +6,47 @@ Paths are taken from the scope, never from a URL put together with the Host head
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import re
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from functools import partial, wraps
+import json
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import cache, partial, wraps
 from typing import Any, TypeVar
 
 import structlog
-from google.protobuf import json_format
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from interlock.api.session.v1 import session_pb2
-from interlock.domain import held, ids
-from interlock.domain.errors import Kind, Refused, invalid, not_found, unauthenticated, unavailable
+from interlock.domain import ids
+from interlock.domain.errors import Refused, invalid, not_found, unavailable
 from interlock.domain.headers import headers
 from interlock.runtime import telemetry
 from interlock.runtime.http.server import operations
 from interlock.runtime.rpc.errors import internal
 from interlock.sidecar.admission.delegation import headers_of
+from interlock.sidecar.apis.api import Api, KeepingApi
 from interlock.sidecar.call.binding import CallBinding
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.identity import Caller
-from interlock.sidecar.fronts import wellknown
+from interlock.sidecar.fronts import embeddings, generation, kernel_http, models, wellknown
 from interlock.sidecar.fronts.batch import BatchItem, Item, govern_batch
-from interlock.sidecar.fronts.front import DelegationRequest, Front, too_large
+from interlock.sidecar.fronts.front import DelegationRequest, Front
+from interlock.sidecar.fronts.generation import required, terminate
 from interlock.sidecar.fronts.pictures import Form, picture_form
-from interlock.sidecar.fronts.release import held_json, releasing
+from interlock.sidecar.fronts.reading import CallerGone, body_of, header_lines, read_headers, while_connected
+from interlock.sidecar.fronts.release import held_json
 from interlock.sidecar.fronts.responses import (
     SAFE,
-    headers_of_reply,
+    ErrorShape,
     json_response,
     refused_body,
     refused_response,
+    session_json,
     status_of,
 )
-from interlock.sidecar.openai import chat, sse, strictjson
+from interlock.sidecar.openai import chat, strictjson
+from interlock.sidecar.trail import sealed_report
 from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 log = structlog.get_logger()
@@ -53,24 +55,16 @@ A = TypeVar("A")
 Readiness = Callable[[], Awaitable[Mapping[str, str]]]
 Endpoint = Callable[[Front, Request, ResponseHeaders], Coroutine[Any, Any, Response]]
 
-MAX_HEADER_BYTES = 32_768
-BODY_TIMEOUT_S = 30.0
 CLIENT_GONE = 499
-OK = 200
-
-_JSON = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?\s*', re.IGNORECASE)
+_NOT_ALLOWED = invalid("METHOD_NOT_ALLOWED", "this method is not allowed here")
 
 
-class _CallerGone(Exception):  # noqa: N818 - not an error: there is no one to answer
-    """The client closed the connection."""
-
-
-def make_app(front: Front, readiness: Readiness, base_url: str) -> Starlette:
+def make_app(front: Front, readiness: Readiness, base_url: str, apis: Sequence[Api]) -> Starlette:
     """Return the ASGI application."""
-    described = wellknown.document(front.settings, base_url)
+    described = cache(partial(wellknown.document, front.settings, base_url))
 
     async def well_known(_request: Request) -> Response:
-        return json_response(described)
+        return json_response(described())
 
     def route(path: str, endpoint: Endpoint, *methods: str) -> Route:
         return Route(path, _answered(path, partial(endpoint, front)), methods=list(methods))
@@ -79,8 +73,11 @@ def make_app(front: Front, readiness: Readiness, base_url: str) -> Starlette:
         routes=[
             *operations(readiness, front.settings).routes,
             Route("/.well-known/crp-gateway.json", well_known),
-            route(wellknown.CHAT, _chat, "POST"),
-            route(wellknown.MODELS, _models, "GET"),
+            *(_api(front, api) for api in apis),
+            *(route for api in apis if isinstance(api, KeepingApi) for route in _kept(front, api)),
+            route(wellknown.MODELS, models.models, "GET"),
+            route(wellknown.MODELS + "/{model:path}", models.models, "GET"),
+            route(wellknown.EMBEDDINGS, embeddings.embeddings, "POST"),
             route(wellknown.BATCH, _batch, "POST"),
             route(wellknown.DELEGATIONS, _delegations, "POST"),
             route("/crp/v3/session/{session_id}", _session, "GET", "DELETE"),
@@ -88,7 +85,13 @@ def make_app(front: Front, readiness: Readiness, base_url: str) -> Starlette:
             route("/crp/v3/session/{session_id}/held/{window_id}", _held, "GET"),
             route("/crp/v3/reports/{window_id}", _report, "GET"),
             route("/crp/v3/trails/{trail_id}", _trail, "GET"),
-            Route("/v1/{rest:path}", _unsupported, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+            *(
+                Route(path, _answered(path, endpoint), methods=[method])
+                for path, endpoint, method in kernel_http.endpoints(
+                    front.kernels, partial(read_headers, front), partial(body_of, limit=kernel_http.LARGEST_BODY)
+                )
+            ),
+            Route("/v1/{rest:path}", partial(_unsupported, apis), methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         ],
         exception_handlers={HTTPException: _http_exception},
     )
@@ -96,65 +99,55 @@ def make_app(front: Front, readiness: Readiness, base_url: str) -> Starlette:
     return app
 
 
+def _api(front: Front, api: Api) -> Route:
+    """Return the route of an API; its refusals have its own shape."""
+    endpoint = partial(generation.generate, api, front)
+    return Route(api.path, _answered(api.path, endpoint, lambda _request: api.error), methods=["POST"])
+
+
+def _kept(front: Front, api: KeepingApi) -> list[Route]:
+    """Return the routes of an API's kept answers."""
+    one, items = f"{api.path}/{{answer_id}}", f"{api.path}/{{answer_id}}/input_items"
+    endpoint = partial(generation.kept, api, front)
+    return [
+        Route(one, _answered(one, endpoint, lambda _request: api.error), methods=["GET", "DELETE"]),
+        Route(items, _answered(items, partial(endpoint, inputs=True), lambda _request: api.error), methods=["GET"]),
+    ]
+
+
 def _answered(
-    path: str, endpoint: Callable[[Request, ResponseHeaders], Awaitable[Response]]
+    path: str,
+    endpoint: Callable[[Request, ResponseHeaders], Awaitable[Response]],
+    shape_of: Callable[[Request], ErrorShape] = models.shape_of,
 ) -> Callable[[Request], Awaitable[Response]]:
     """Answer every end of *endpoint*: refusals with their reason, defects with constant text and a line in the log."""
 
     @wraps(endpoint)
     async def answer(request: Request) -> Response:
-        reply = ResponseHeaders()
+        reply, shape = ResponseHeaders(), shape_of(request)
         trace = telemetry.extract([(name, value) for name, value in request.headers.items()])
         with telemetry.span(f"{request.method} {path}", kind=telemetry.SERVER, parent=trace):
             try:
                 return await endpoint(request, reply)
             except Refused as refused:
-                return refused_response(refused, reply)
-            except (_CallerGone, ClientDisconnect):
+                return refused_response(refused, reply, shape)
+            except (CallerGone, ClientDisconnect):
                 return Response(status_code=CLIENT_GONE)
             except (
                 asyncio.CancelledError
             ):  # by the server, when its time to drain is over: the waiting caller gets an answer
-                return refused_response(unavailable("SHUTTING_DOWN", "this sidecar is ending; try again"), reply)
+                return refused_response(unavailable("SHUTTING_DOWN", "this sidecar is ending; try again"), reply, shape)
             except Exception:
                 log.exception("http.defect", route=path)
-                return refused_response(internal(), reply)
+                return refused_response(internal(), reply, shape)
 
     return answer
 
 
-async def _chat(front: Front, request: Request, reply: ResponseHeaders) -> Response:
-    caller, asked = _read_headers(front, request, delegating=True)
-    if asked.terminate:
-        return await _terminate(front, caller, asked.session_token)
-    if releasing(asked):
-        return await _released(front, request, caller, asked, reply)
-    front.upstream.require()
-    front.guard.require_room()
-    given = front.read_chat(await _body(request, front.settings.max_body_bytes))
-    binding = front.bindings.read(caller.scope, _lines(request), given, cookies=True)
-    governed = await _while_connected(request, front.chat("http", caller, asked, given, reply, binding=binding))
-    answer = governed.released()
-    if not given.stream:
-        return Response(answer.body, headers=headers_of_reply(reply), media_type="application/json")
-    stream = sse.encode(answer.completion, include_usage=given.include_usage)
-    return Response(stream, headers=headers_of_reply(reply), media_type="text/event-stream")
-
-
-async def _released(
-    front: Front, request: Request, caller: Caller, asked: headers.RequestHeaders, reply: ResponseHeaders
-) -> Response:
-    """Hand out the held response that the call's approval is for, instead of governing a call (SPEC-012 §6.2)."""
-    given = front.read_chat(await _body(request, front.settings.max_body_bytes))
-    form = held.STREAM if given.stream else held.CHAT
-    release = await front.releases.release(caller, asked, reply, forms=[form])
-    return Response(release.http_body, headers={**reply.headers, **SAFE}, media_type=release.media_type)
-
-
 async def _held(front: Front, request: Request, _known: ResponseHeaders) -> Response:
     """Tell what became of a held response, and the oversight token once it was approved."""
-    caller, asked = _read_headers(front, request)
-    item = await front.releases.status(_token(asked.session_token), caller.scope, request.path_params["window_id"])
+    caller, asked = read_headers(front, request)
+    item = await front.releases.status(required(asked.session_token), caller.scope, request.path_params["window_id"])
     if item.session_id != ids.check("crp_sess_", request.path_params["session_id"]):
         raise not_found("SESSION_NOT_FOUND", "the token is of another session")
     return json_response(held_json(item))
@@ -162,13 +155,14 @@ async def _held(front: Front, request: Request, _known: ResponseHeaders) -> Resp
 
 async def _batch(front: Front, request: Request, reply: ResponseHeaders) -> Response:
     """Govern several chat requests, each in a window of its own; one that is refused does not stop the others."""
-    caller, asked = _read_headers(front, request, delegating=True)
+    caller, asked = read_headers(front, request, delegating=True)
     front.upstream.require()
-    data = await _body(request, front.settings.max_body_bytes)
+    front.guard.require_room()
+    data = await body_of(request, front.settings.max_body_bytes)
     given = strictjson.loads(data, max_depth=front.settings.max_json_depth)
-    binding = front.bindings.read(caller.scope, _lines(request), cookies=True)
+    binding = front.bindings.read(caller.scope, header_lines(request), cookies=True)
     items = [_item(front, caller, binding, f"items[{number}]", one) for number, one in enumerate(_items(given))]
-    batched = await _while_connected(request, govern_batch(front, caller, asked, items, reply))
+    batched = await while_connected(request, govern_batch(front, caller, asked, items, reply))
     return json_response({"results": [_result(one) for one in batched.results]}, reply)
 
 
@@ -192,7 +186,7 @@ def _item(front: Front, caller: Caller, binding: CallBinding, place: str, given:
 def _result(ended: BatchItem) -> dict[str, Any]:
     """Return one result as its own response would have been."""
     reply, refusal, governed = ended.reply, ended.refusal, ended.governed
-    answer: dict[str, Any] = {"id": ended.item_id, "status": status_of(refusal) if refusal else OK}
+    answer: dict[str, Any] = {"id": ended.item_id, "status": status_of(refusal) if refusal else 200}
     body: Mapping[str, Any]
     if refusal is None and governed is not None:
         body = governed.released().completion
@@ -201,28 +195,23 @@ def _result(ended: BatchItem) -> dict[str, Any]:
     return {**answer, "headers": reply.headers, "body": body}
 
 
-async def _models(front: Front, request: Request, _known: ResponseHeaders) -> Response:
-    caller, _ = _read_headers(front, request)
-    return json_response(await front.upstream.models(key=caller.key))
-
-
 async def _session(front: Front, request: Request, _known: ResponseHeaders) -> Response:
     """GET shows and DELETE ends a session; both need its token, and the id in the path must be the token's."""
-    caller, asked = _read_headers(front, request)
-    token = _token(asked.session_token)
+    caller, asked = read_headers(front, request)
+    token = required(asked.session_token)
     session = await front.sessions.of_token(token, caller.scope)
     if session.session_id != ids.check("crp_sess_", request.path_params["session_id"]):
         raise not_found("SESSION_NOT_FOUND", "the token is of another session")
     if request.method == "DELETE":
-        return await _terminate(front, caller, token)
-    return json_response(_shown(session))
+        return await terminate(front, caller, token)
+    return json_response(session_json(session))
 
 
 async def _dag(front: Front, request: Request, _known: ResponseHeaders) -> Response:
     """Show the window DAG of the token's session, and of those below it with tree=true (SPEC-004 §3; DAG-12)."""
-    caller, asked = _read_headers(front, request)
+    caller, asked = read_headers(front, request)
     form, tree = _dag_wanted(request)
-    sessions = await front.sessions.dag(_token(asked.session_token), caller.scope, tree=tree)
+    sessions = await front.sessions.dag(required(asked.session_token), caller.scope, tree=tree)
     if sessions[0].session_id != ids.check("crp_sess_", request.path_params["session_id"]):
         raise not_found("SESSION_NOT_FOUND", "the token is of another session")
     return Response(form.draw(sessions), headers=SAFE, media_type=form.media_type)
@@ -241,8 +230,8 @@ def _dag_wanted(request: Request) -> tuple[Form, bool]:
 
 async def _delegations(front: Front, request: Request, reply: ResponseHeaders) -> Response:
     """Mint a grant, and say which headers the sub-agent's first call must carry (SPEC-012 §3.1)."""
-    caller, asked = _read_headers(front, request, delegating=True)
-    data = await _body(request, front.settings.max_body_bytes)
+    caller, asked = read_headers(front, request, delegating=True)
+    data = await body_of(request, front.settings.max_body_bytes)
     wanted = strictjson.loads(data, max_depth=4) if data.strip() else {}
     granted = await front.delegate(caller, asked, _wanted(wanted), reply)
     given = granted.delegation
@@ -269,28 +258,20 @@ def _wanted(given: Any) -> DelegationRequest:
     return DelegationRequest(agent_type or "", lifetime_s or 0)
 
 
-async def _terminate(front: Front, caller: Caller, token: str | None) -> Response:
-    return json_response(_shown(await front.sessions.terminate(_token(token), caller.scope)))
-
-
-def _token(token: str | None) -> str:
-    if token is None:
-        raise unauthenticated("SESSION_TOKEN_REQUIRED", "this needs CRP-Session-Token")
-    return token
-
-
 async def _report(front: Front, request: Request, _known: ResponseHeaders) -> Response:
-    caller, _ = _read_headers(front, request)
+    caller, _ = read_headers(front, request)
     window_id = ids.check("crp_win_", request.path_params["window_id"])
+    form = request.query_params.get("form", "sealed")
+    if form not in {"sealed", "full"} or request.query_params.keys() - {"form"}:
+        raise invalid("INVALID_PARAMETER", "the query holds form=sealed or form=full", param="form")
     found = await front.sessions.report(caller.scope, window_id=window_id)
-    return Response(
-        found.report_json, headers={**SAFE, "etag": f'"{found.report_hash}"'}, media_type="application/json"
-    )
+    shown = found.report_json if form == "sealed" else sealed_report.full(found)
+    return Response(shown, headers={**SAFE, **sealed_report.headers_of(found)}, media_type="application/json")
 
 
 async def _trail(front: Front, request: Request, _known: ResponseHeaders) -> Response:
     """The record of a call: its ids and hashes around the report."""
-    caller, _ = _read_headers(front, request)
+    caller, _ = read_headers(front, request)
     trail_id = ids.check("crp_trail_", request.path_params["trail_id"])
     found = await front.sessions.report(caller.scope, trail_id=trail_id)
     record = {
@@ -300,93 +281,20 @@ async def _trail(front: Front, request: Request, _known: ResponseHeaders) -> Res
         "window_hmac": found.hmac,
         "report_hash": found.report_hash,
         "report_json": found.report_json.decode(),
+        "report": json.loads(sealed_report.full(found)),
     }
     return json_response(record)
 
 
-async def _unsupported(request: Request) -> Response:
+async def _unsupported(apis: Sequence[Api], request: Request) -> Response:
     """Say plainly what is not there, instead of passing it on unscanned (ecosystem.md headline 3)."""
-    path = request.scope["path"]
-    if path in {wellknown.CHAT, wellknown.MODELS}:
-        return _method_not_allowed()
-    message = f"{path} is not supported; nothing is passed on unscanned. Supported: POST {wellknown.CHAT}, GET {wellknown.MODELS}"
-    return refused_response(Refused(Kind.INVALID, "ENDPOINT_NOT_SUPPORTED", message), ResponseHeaders())
+    path, shape = request.scope["path"], models.shape_of(request)
+    if path in {wellknown.MODELS, wellknown.EMBEDDINGS, *(api.path for api in apis)}:
+        return refused_response(_NOT_ALLOWED, ResponseHeaders(), shape)
+    return refused_response(models.unsupported(apis, path), ResponseHeaders(), shape)
 
 
 async def _http_exception(_request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and error.status_code == 405:
-        return _method_not_allowed()
+        return refused_response(_NOT_ALLOWED, ResponseHeaders())
     return refused_response(not_found("PATH_NOT_FOUND", "there is nothing here"), ResponseHeaders())
-
-
-def _method_not_allowed() -> Response:
-    return refused_response(invalid("METHOD_NOT_ALLOWED", "this method is not allowed here"), ResponseHeaders())
-
-
-def _read_headers(front: Front, request: Request, *, delegating: bool = False) -> tuple[Caller, headers.RequestHeaders]:
-    """Return who calls and what the CRP headers ask for, from the raw header lines."""
-    raw = request.headers.raw
-    if sum(len(name) + len(value) for name, value in raw) > MAX_HEADER_BYTES:
-        raise invalid("HEADER_TOO_LARGE", f"the headers exceed {MAX_HEADER_BYTES} bytes in all")
-    lines = _lines(request)
-    caller = front.keys.caller([value for name, value in lines if name == "authorization"])
-    return caller, headers.read(lines, delegating=delegating)
-
-
-def _lines(request: Request) -> list[tuple[str, str]]:
-    """Return the header lines as they came, names in lower case."""
-    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw]
-
-
-async def _body(request: Request, limit: int) -> bytes:
-    """Return the body, counted while it comes in. Refused as 413, 415 or 408 without reading on."""
-    if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise invalid("UNSUPPORTED_ENCODING", "the body must not be compressed")
-    types = request.headers.getlist("content-type")
-    if len(types) != 1 or not _JSON.fullmatch(types[0]):
-        raise invalid("UNSUPPORTED_MEDIA_TYPE", "the body must be application/json in UTF-8")
-    data = bytearray()
-    try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
-            async for chunk in request.stream():
-                data += chunk
-                if len(data) > limit:
-                    raise too_large(limit)
-    except TimeoutError:
-        raise invalid("REQUEST_BODY_TIMEOUT", "the body did not arrive in time") from None
-    return bytes(data)
-
-
-async def _while_connected(request: Request, work: Coroutine[Any, Any, A]) -> A:
-    """Return what *work* gives; when the client hangs up first, tell *work* by cancelling it."""
-    task, gone = asyncio.create_task(work), asyncio.create_task(_hung_up(request))
-    try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return await task
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-        raise _CallerGone
-    finally:
-        gone.cancel()
-        task.cancel()
-
-
-async def _hung_up(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-def _shown(session: session_pb2.Session) -> dict[str, Any]:
-    """Return a session as JSON; millionths stay numbers."""
-    shown: dict[str, Any] = _with_numbers(
-        json_format.MessageToDict(session, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
-    )
-    return shown
-
-
-def _with_numbers(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: int(v) if k.endswith("_micros") else _with_numbers(v) for k, v in value.items()}
-    return [_with_numbers(item) for item in value] if isinstance(value, list) else value

@@ -7,22 +7,33 @@ from dataclasses import dataclass
 
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import invalid
-from interlock.runtime.pictures import picture
+
+Draw = Callable[[Sequence[session_pb2.Session]], str]
 
 
 @dataclass(frozen=True)
 class Form:
     """One format: how it is drawn, and what HTTP calls it."""
 
-    draw: Callable[[Sequence[session_pb2.Session]], str]
+    draw: Draw
     media_type: str
 
 
+def _drawn(name: str) -> Draw:
+    def draw(sessions: Sequence[session_pb2.Session]) -> str:
+        from interlock.runtime.pictures import picture  # half a MiB that most sidecars never need
+
+        drawn: str = getattr(picture, name)(sessions)
+        return drawn
+
+    return draw
+
+
 FORMS: Mapping[str, Form] = {
-    "mermaid": Form(picture.mermaid, "text/vnd.mermaid; charset=utf-8"),
-    "dot": Form(picture.dot, "text/vnd.graphviz; charset=utf-8"),
-    "json": Form(picture.as_json, "application/json"),
-    "text": Form(picture.text, "text/plain; charset=utf-8"),
+    "mermaid": Form(_drawn("mermaid"), "text/vnd.mermaid; charset=utf-8"),
+    "dot": Form(_drawn("dot"), "text/vnd.graphviz; charset=utf-8"),
+    "json": Form(_drawn("as_json"), "application/json"),
+    "text": Form(_drawn("text"), "text/plain; charset=utf-8"),
 }
 
 

@@ -7,13 +7,11 @@ the hand-out, so that what is refused stays held; the hand-out is in the chain b
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 import structlog
-from google.protobuf import json_format
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
@@ -27,15 +25,15 @@ from interlock.domain.errors import Refused, conflict, forbidden, not_found, una
 from interlock.domain.headers.header_syntax import RESPONSE_SYNTAX
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.domain.held import Held
+from interlock.domain.session.session_refusals import ANCESTOR_ENDED, ANCESTOR_EXHAUSTED
 from interlock.domain.session.session_refusals import refusal as session_refusal
 from interlock.domain.session.token import claimed, root_of
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call.identity import Caller
-from interlock.sidecar.openai import sse
 from interlock.sidecar.settlement.recovery import Recovery, settlement
-from interlock.sidecar.trail import response_headers
+from interlock.sidecar.trail import response_headers, sealed_report
 from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 log = structlog.get_logger()
@@ -51,18 +49,13 @@ class Release:
     item: audit_pb2.HeldItem
     sealed: audit_pb2.AppendResponse
     settled: session_pb2.CommitWindowResponse
+    session: session_pb2.Session
+    """Its session as it is now: it may have spent more since."""
 
     @property
-    def media_type(self) -> str:
-        """Media type of the HTTP body."""
-        return "text/event-stream" if self.held.form == held.STREAM else "application/json"
-
-    @property
-    def http_body(self) -> bytes:
-        """Return the body as it would have left when it was held."""
-        if self.held.form != held.STREAM:
-            return self.held.body
-        return sse.encode(json.loads(self.held.body), include_usage=self.held.include_usage)
+    def left_micros(self) -> int:
+        """What its session has left, millionths: no more than its settlement told."""
+        return min(response_headers.left_of(self.settled), self.session.safety_budget_micros)
 
 
 @dataclass(frozen=True)
@@ -102,28 +95,28 @@ class Releases:
                 "HELD_FORM_DIFFERS", f"the response is held as {form}: ask for it as it was asked for", form=form
             )
         settled, number = await self._settled(item, deadline)
-        _require_alive(await self._verified_session(asked.session_token, caller.scope, deadline))
+        now = await self._verified_session(asked.session_token, caller.scope, deadline)
+        _require_alive(now)
         claim = audit_pb2.ReleaseHeldRequest(
             session_id=item.session_id, window_id=item.window_id, approval_id=approved.approval_id,
             reviewer_id=approved.reviewer_id, response_hash=item.response_hash,
             claim=_claim(asked, sorted(forms)),
         )  # fmt: skip
         answer = await self.peers.audit.release_held(claim, deadline)
-        release = Release(_readable(answer.held), answer.item, answer.sealed, settled)
+        release = Release(_readable(answer.held), answer.item, answer.sealed, settled, now)
         self._tell(release, reply, number, session.max_windows)
         return release
 
     async def report(self, window_id: str) -> dpe_pb2.Report:
         """Return the sealed report of a window that was released."""
         found = await self.peers.audit.get_report(window_id=window_id)
-        report: dpe_pb2.Report = json_format.Parse(found.report_json, dpe_pb2.Report())
-        return report
+        return sealed_report.read(found)
 
     async def outcome(self, release: Release, reply: ResponseHeaders) -> sidecar_pb2.Outcome:
         """Return the outcome for a gRPC caller: the decision as it stands with the approval, the report as it was."""
         decision = policy_pb2.Decision.FromString(release.held.decision)
         decision.action, decision.reason, decision.halt_reason = policy_pb2.ACTION_DELIVER, "", ""
-        decision.oversight_required = False
+        decision.oversight_required = decision.releasable = False
         return sidecar_pb2.Outcome(
             decision=decision,
             report=await self.report(release.item.window_id),
@@ -131,8 +124,8 @@ class Releases:
             session_token=release.settled.token,
             session_id=reply.session_id,
             window_id=reply.window_id,
-            safety_budget_micros=release.settled.session_budget_micros,
-            breaker=release.settled.breaker,
+            safety_budget_micros=release.left_micros,
+            breaker=release.session.breaker,
             integrity=release.sealed.integrity,
         )
 
@@ -194,12 +187,16 @@ class Releases:
         return await self.peers.session.commit_window(commit, deadline), sealed.window_number
 
     def _tell(self, release: Release, reply: ResponseHeaders, number: int, max_windows: int) -> None:
-        """Let *reply* say what the response's own headers said: those of its seal and settlement come from the records."""
+        """Let *reply* say what the response's own headers said, and the budget of now.
+
+        Those of its seal and settlement come from the records.
+        """
         reply.window_id = release.item.window_id
         reply.trail_uri = response_headers.trail_uri(self.base_url, release.sealed.trail_id)
         reply.set(cast("Mapping[str, str | None]", _ours(release.held.headers)))
         reply.set(response_headers.of_seal(release.sealed, reply.window_id, self.base_url))
         reply.set(response_headers.of_settlement(release.settled, number, max_windows))
+        reply.set(response_headers.of_budget(release.left_micros))
         log.info("response.released", session_id=reply.session_id, window_id=reply.window_id, outcome="RELEASED")
 
 
@@ -259,7 +256,12 @@ def _require_own(item: audit_pb2.HeldItem, session: session_pb2.Session) -> None
 
 
 def _require_alive(session: session_pb2.Session) -> None:
-    """Refuse a session that its client ended or that has nothing left; one that is merely depleted can release (reading 4)."""
+    """Refuse a session that its client ended or that has nothing left, and one below such a session (I20); one that is merely
+    depleted, or below one that is, can release (reading 4).
+    """
+    above = session.ancestor_halt
+    if above.reason in {ANCESTOR_ENDED, ANCESTOR_EXHAUSTED}:
+        raise session_refusal(above.reason, above.session_id, above.safety_budget_micros)
     if session.safety_budget_micros <= EXHAUSTED_AT:
         raise session_refusal("BUDGET_DEPLETED", session.safety_budget_micros)
     last = max((window.window_number for window in session.windows), default=0)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from google.protobuf import json_format
 from starlette.responses import Response
 
+from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.clock import iso8601, system_clock
 from interlock.runtime.rpc.errors import HTTP_CODES
+from interlock.sidecar.call.verdict import as_halt
 from interlock.sidecar.openai import strictjson
 from interlock.sidecar.provider.upstream import ProviderRefused
-from interlock.sidecar.trail.response_headers import ResponseHeaders
-from interlock.sidecar.verdict import as_halt
+from interlock.sidecar.trail.response_headers import ResponseHeaders, of_refusal
 
 _STATUS_OF_REASON: Mapping[str, int] = {
     "METHOD_NOT_ALLOWED": 405,
@@ -24,8 +26,15 @@ _STATUS_OF_REASON: Mapping[str, int] = {
     "FACT_TOO_LARGE": 413,
     "TEXT_TOO_LARGE": 413,
     "CLAIM_LIMIT_EXCEEDED": 413,
+    "TRANSFER_TOO_LARGE": 413,
+    "FACT_LIMIT_EXCEEDED": 413,
+    "SUB_QUERY_LIMIT_EXCEEDED": 413,
+    "TOOL_LIMIT_EXCEEDED": 413,
+    "CONTENT_TOO_LARGE": 413,
+    "MESSAGE_TOO_LARGE": 413,
     "UNSUPPORTED_ENCODING": 415,
     "UNSUPPORTED_MEDIA_TYPE": 415,
+    "NO_CONTEXT": 424,
     "HEADER_TOO_LARGE": 431,
     "ENDPOINT_NOT_SUPPORTED": 501,
 }
@@ -43,6 +52,9 @@ _TYPES: Mapping[Kind, str] = {
     Kind.TIMEOUT: "timeout_error",
 }
 
+ErrorShape = Callable[[dict[str, Any], int], dict[str, Any]]
+"""Makes the body of a refusal and its status into an error of the API that was called."""
+
 HALTED = 451
 SAFE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
@@ -58,10 +70,16 @@ def headers_of_reply(reply: ResponseHeaders) -> dict[str, str]:
     return {**reply.headers, **({"set-cookie": reply.cookie} if reply.cookie else {}), **SAFE}
 
 
-def refused_response(refused: Refused, reply: ResponseHeaders) -> Response:
-    """Return a refusal with every CRP header that is known by now."""
+def as_it_is(body: dict[str, Any], _status: int) -> dict[str, Any]:
+    """Return a refusal in the shape of the OpenAI APIs."""
+    return body
+
+
+def refused_response(refused: Refused, reply: ResponseHeaders, shape: ErrorShape = as_it_is) -> Response:
+    """Return a refusal in the *shape* of the API that was called, with every CRP header that is known by now."""
     status = status_of(refused)
-    response = json_response(refused_body(refused, reply), reply, status=status)
+    reply.set(of_refusal(refused.reason))
+    response = json_response(shape(refused_body(refused, reply), status), reply, status=status)
     response.headers.update(_advice(refused, status))
     return response
 
@@ -84,6 +102,20 @@ def status_of(refused: Refused) -> int:
     return _STATUS_OF_REASON.get(refused.reason, HTTP_CODES[refused.kind])
 
 
+def session_json(session: session_pb2.Session) -> dict[str, Any]:
+    """Return a session as JSON; millionths stay numbers."""
+    shown: dict[str, Any] = _with_numbers(
+        json_format.MessageToDict(session, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+    )
+    return shown
+
+
+def _with_numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: int(v) if k.endswith("_micros") else _with_numbers(v) for k, v in value.items()}
+    return [_with_numbers(item) for item in value] if isinstance(value, list) else value
+
+
 def _error(refused: Refused) -> dict[str, Any]:
     ours = {
         "message": refused.message,
@@ -93,7 +125,8 @@ def _error(refused: Refused) -> dict[str, Any]:
     }
     if not isinstance(refused, ProviderRefused):
         return ours
-    return {name: refused.error.get(name) or value for name, value in ours.items()}
+    known = {"type": refused.error.type, "param": refused.error.param, "code": refused.error.code}
+    return {**ours, **{name: word for name, word in known.items() if word}}
 
 
 def _advice(refused: Refused, status: int) -> dict[str, str]:
@@ -101,6 +134,7 @@ def _advice(refused: Refused, status: int) -> dict[str, str]:
     headers = {}
     if refused.retry_after_ms:
         headers["retry-after"] = str(math.ceil(refused.retry_after_ms / 1000))
+        headers["retry-after-ms"] = str(refused.retry_after_ms)  # the openai client prefers it
     elif status >= 500 or status in {408, 409, 429}:
         headers["x-should-retry"] = "false"
     if refused.kind is Kind.UNAUTHENTICATED:

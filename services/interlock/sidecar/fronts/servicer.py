@@ -26,7 +26,8 @@ from interlock.sidecar.fronts.batch import BatchItem, Item, govern_batch
 from interlock.sidecar.fronts.front import DelegationRequest, Front, GroundingInput
 from interlock.sidecar.fronts.pictures import picture_form
 from interlock.sidecar.fronts.release import Release, releasing
-from interlock.sidecar.trail.response_headers import ResponseHeaders
+from interlock.sidecar.trail import response_headers
+from interlock.sidecar.trail.response_headers import ResponseHeaders, of_refusal
 
 Pairs = list[tuple[str, str]]
 
@@ -47,6 +48,9 @@ _SINGLE = {
     "data_residency": "crp-compliance-data-residency",
     "oversight_token": headers.APPROVAL,
     "session_action": "crp-session-action",
+    "if_match": "crp-context-if-match",
+    "context_cache": "crp-context-cache",
+    "grounding_mode": "crp-llm-grounding-mode",
 }
 _LINES = {"safety_policy": "crp-safety-policy", "report_only": "crp-safety-policy-report-only"}
 
@@ -55,7 +59,7 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
     """Answers for ``interlock.api.sidecar.v1.SidecarService``."""
 
     def __init__(self, front: Front) -> None:
-        self._front = front
+        self.front = front
 
     async def Dispatch(self, request: sidecar_pb2.DispatchRequest, context: Any) -> sidecar_pb2.DispatchResponse:  # noqa: N802 - gRPC's name
         """Govern a chat request; the answer is the buffered completion, also where the request asks to stream."""
@@ -64,12 +68,15 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
             if releasing(asked):
                 release, outcome = await self._released(caller, asked, reply, held.CHAT, held.STREAM)
                 return sidecar_pb2.DispatchResponse(chat_response=release.held.body, outcome=outcome)
-            self._front.guard.require_room()
-            chat = self._front.read_chat(request.chat_request)
-            binding = self._front.bindings.read(caller.scope, _metadata(context), chat)
-            governed = await self._front.chat(
-                "grpc", caller, asked, chat, reply, given=_given(request), binding=binding
-            )
+            self.front.guard.require_room()
+            chat = self.front.read_chat(request.chat_request)
+            if await self.front.unmodified(caller, asked, chat, reply, given=_given(request)):
+                held_already = sidecar_pb2.Outcome(
+                    headers=reply.headers, session_id=reply.session_id, window_id=reply.window_id
+                )
+                return sidecar_pb2.DispatchResponse(outcome=held_already, not_modified=True)
+            binding = self.front.bindings.read(caller.scope, _metadata(context), chat)
+            governed = await self.front.chat("grpc", caller, asked, chat, reply, given=_given(request), binding=binding)
             answer = governed.released()
             return sidecar_pb2.DispatchResponse(chat_response=answer.body, outcome=_outcome(governed, reply))
 
@@ -80,8 +87,9 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
             if releasing(asked):
                 _, outcome = await self._released(caller, asked, reply, held.TEXT)
                 return sidecar_pb2.CheckResponse(outcome=outcome)
-            binding = self._front.bindings.read(caller.scope, _metadata(context))
-            governed = await self._front.text(
+            self.front.guard.require_room()
+            binding = self.front.bindings.read(caller.scope, _metadata(context))
+            governed = await self.front.text(
                 caller, asked, reply, text=request.text, given=_given(request), binding=binding
             )
             return sidecar_pb2.CheckResponse(outcome=_outcome(governed, reply))
@@ -90,14 +98,14 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
         self, caller: Caller, asked: RequestHeaders, reply: ResponseHeaders, *forms: str
     ) -> tuple[Release, sidecar_pb2.Outcome]:
         """Hand out the held response that the call's approval is for, instead of governing a call (SPEC-012 §6.2)."""
-        release = await self._front.releases.release(caller, asked, reply, forms=forms)
-        return release, await self._front.releases.outcome(release, reply)
+        release = await self.front.releases.release(caller, asked, reply, forms=forms)
+        return release, await self.front.releases.outcome(release, reply)
 
     async def GetHeld(self, request: sidecar_pb2.GetHeldRequest, context: Any) -> sidecar_pb2.GetHeldResponse:  # noqa: N802 - gRPC's name
         """Tell what became of a held response of a token's session."""
         caller = self._caller(context)
         token = _token(request.session_token)
-        item = await self._front.releases.status(token, caller.scope, request.window_id)
+        item = await self.front.releases.status(token, caller.scope, request.window_id)
         return sidecar_pb2.GetHeldResponse(item=item)
 
     async def StartSession(  # noqa: N802 - gRPC's name
@@ -112,7 +120,7 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
             if asked.grant and request.parent.session_token:
                 raise invalid("CONFLICTING_CONTEXT", "a parent is proved by a grant or by its token, not by both")
             deadline = Deadline(self._settings.request_timeout_s)
-            started = await self._front.sessions.start(
+            started = await self.front.sessions.start(
                 caller, asked, reply, deadline, parent_token=request.parent.session_token
             )
             return sidecar_pb2.StartSessionResponse(session=started.session, session_token=started.token)
@@ -122,7 +130,7 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
         async with _trailing(context) as reply:
             caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
             wanted = DelegationRequest(request.agent_type, request.lifetime_s)
-            granted = await self._front.delegate(caller, asked, wanted, reply)
+            granted = await self.front.delegate(caller, asked, wanted, reply)
             return sidecar_pb2.DelegateResponse(
                 grant=granted.grant,
                 headers=headers_of(granted),
@@ -134,10 +142,11 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
         """Govern several chat requests, each in a window of its own."""
         async with _trailing(context) as reply:
             caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
-            self._front.upstream.require()
-            binding = self._front.bindings.read(caller.scope, _metadata(context))
+            self.front.upstream.require()
+            self.front.guard.require_room()
+            binding = self.front.bindings.read(caller.scope, _metadata(context))
             items = [self._item(caller, binding, item) for item in request.items]
-            batched = await govern_batch(self._front, caller, asked, items, reply)
+            batched = await govern_batch(self.front, caller, asked, items, reply)
             return sidecar_pb2.BatchResponse(
                 results=[_result(one) for one in batched.results], headers=reply.headers, session_token=batched.token
             )
@@ -147,15 +156,15 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
 
         def make(asked: RequestHeaders, reply: ResponseHeaders) -> Call:
             given = GroundingInput(item.facts, item.query)
-            chat = self._front.read_chat(item.chat_request)
-            return self._front.call("grpc", caller, asked, chat, reply, given=given, binding=binding)
+            chat = self.front.read_chat(item.chat_request)
+            return self.front.call("grpc", caller, asked, chat, reply, given=given, binding=binding)
 
         return Item(item.id, make)
 
     async def GetDag(self, request: sidecar_pb2.GetDagRequest, context: Any) -> sidecar_pb2.GetDagResponse:  # noqa: N802 - gRPC's name
         """Read the window DAG of the session of a token, and draw it where a format is named."""
         caller, form = self._caller(context), picture_form(request.format)
-        sessions = await self._front.sessions.dag(_token(request.session_token), caller.scope, tree=request.tree)
+        sessions = await self.front.sessions.dag(_token(request.session_token), caller.scope, tree=request.tree)
         return sidecar_pb2.GetDagResponse(sessions=sessions, picture=form.draw(sessions) if form else "")
 
     async def GetSession(  # noqa: N802 - gRPC's name
@@ -163,21 +172,21 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
     ) -> sidecar_pb2.GetSessionResponse:
         """Read the session of a token."""
         caller = self._caller(context)
-        session = await self._front.sessions.of_token(_token(request.session_token), caller.scope)
+        session = await self.front.sessions.of_token(_token(request.session_token), caller.scope)
         return sidecar_pb2.GetSessionResponse(session=session)
 
     async def Terminate(self, request: sidecar_pb2.TerminateRequest, context: Any) -> sidecar_pb2.TerminateResponse:  # noqa: N802 - gRPC's name
         """End the session of a token."""
         caller = self._caller(context)
-        session = await self._front.sessions.terminate(_token(request.session_token), caller.scope)
+        session = await self.front.sessions.terminate(_token(request.session_token), caller.scope)
         return sidecar_pb2.TerminateResponse(session=session)
 
     @property
     def _settings(self) -> Settings:
-        return self._front.settings
+        return self.front.settings
 
     def _caller(self, context: Any) -> Caller:
-        return self._front.keys.caller([value for name, value in _metadata(context) if name == "authorization"])
+        return self.front.keys.caller([value for name, value in _metadata(context) if name == "authorization"])
 
 
 @asynccontextmanager
@@ -188,6 +197,7 @@ async def _trailing(context: Any) -> AsyncIterator[ResponseHeaders]:
         yield reply
     except Refused as refused:
         refused.metadata |= {"session_id": reply.session_id} if reply.session_id else {}
+        reply.set(of_refusal(refused.reason))
         raise
     finally:
         context.set_trailing_metadata(reply.metadata())
@@ -259,7 +269,7 @@ def _outcome(governed: Governed, reply: ResponseHeaders) -> sidecar_pb2.Outcome:
         session_token=settled.token,
         session_id=reply.session_id,
         window_id=reply.window_id,
-        safety_budget_micros=settled.session_budget_micros,
+        safety_budget_micros=response_headers.left_of(settled),
         breaker=settled.breaker,
         integrity=governed.integrity,
     )

@@ -39,8 +39,8 @@ class Chat:
     include_usage: bool
     interlock: Mapping[str, Any]
     """The ``interlock`` object of the request, not yet checked; empty when there is none."""
-    continues: Mapping[str, str] = field(default_factory=dict)
-    """The earlier answer or conversation that the request names, by the field that names it; it is not passed on."""
+    continues: Mapping[str, Any] = field(default_factory=dict)
+    """The earlier answer or conversation that the request names, and what else names its session, by field; it is not passed on."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -203,7 +203,8 @@ def _logit_bias(param: str, value: Any) -> dict[str, float]:
     return {key: check(f"{param}.{key}", given) for key, given in bias.items()}
 
 
-def _metadata(param: str, value: Any) -> dict[str, str]:
+def metadata(param: str, value: Any) -> dict[str, str]:
+    """Return the pairs that a client attaches to a request. Refused with INVALID_PARAMETER."""
     pairs = _object(param, value)
     if len(pairs) > 16 or not all(isinstance(v, str) and len(k) <= 64 and len(v) <= 512 for k, v in pairs.items()):
         raise _bad(param, "must hold at most 16 pairs of strings")
@@ -214,6 +215,13 @@ def _modalities(param: str, value: Any) -> list[str]:
     if value != ["text"]:
         raise invalid("UNSUPPORTED_CONTENT", 'only text can be analysed: modalities must be ["text"]', param=param)
     return ["text"]
+
+
+def _no_alternatives(param: str, value: Any) -> int:
+    if _integers(0, 20)(param, value):
+        message = "the alternatives to a token are no part of an answer and cannot be analysed: top_logprobs must be 0"
+        raise invalid("UNSUPPORTED_CONTENT", message, param=param)
+    return 0
 
 
 def _function_name(param: str, value: Any) -> str:
@@ -361,7 +369,7 @@ _PARAMETERS: Mapping[str, Check] = {
     "frequency_penalty": _numbers(-2, 2),
     "logit_bias": _logit_bias,
     "logprobs": _flag,
-    "top_logprobs": _integers(0, 20),
+    "top_logprobs": _no_alternatives,
     "user": _label,
     "safety_identifier": _label,
     "prompt_cache_key": _label,
@@ -374,8 +382,10 @@ _PARAMETERS: Mapping[str, Check] = {
     "response_format": _response_format,
     "reasoning_effort": _one_of("none", "minimal", "low", "medium", "high", "xhigh"),
     "verbosity": _one_of("low", "medium", "high"),
-    "metadata": _metadata,
+    "metadata": metadata,
     "modalities": _modalities,
     "service_tier": _one_of("auto", "default", "flex", "priority", "scale"),
     "store": _flag,
 }
+NAMES = frozenset(_PARAMETERS)
+"""Every parameter that is accepted."""

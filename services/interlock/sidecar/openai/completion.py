@@ -2,20 +2,57 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.domain.errors import Kind, Refused
+from interlock.domain.errors import Refused
 from interlock.sidecar.openai import strictjson
+from interlock.sidecar.openai.calls import function, tool_calls
+from interlock.sidecar.openai.faults import malformed
+from interlock.sidecar.openai.fields import DroppedFields
+from interlock.sidecar.openai.logprobs import spelled
 
-_LABEL = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,254}[\x21-\x7e])?", re.ASCII)
-_FINISH = re.compile(r"[a-z_]{1,32}", re.ASCII)
-_TOOL = re.compile(r"[A-Za-z0-9_.-]{1,128}", re.ASCII)
-_CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
+FINISHES: Mapping[str, str] = {
+    **{name: name for name in ("stop", "length", "tool_calls", "content_filter", "function_call")},
+    **dict.fromkeys(("eos", "eos_token", "end_turn", "stop_sequence", "complete", "completed"), "stop"),
+    **dict.fromkeys(("max_tokens", "model_length"), "length"),
+    # An answer that was broken off is incomplete, whatever broke it off.
+    **dict.fromkeys(
+        ("abort", "aborted", "cancelled", "error", "insufficient_system_resource", "pause_turn", "timeout"), "length"
+    ),
+    **dict.fromkeys(("tool_use", "tool_call"), "tool_calls"),
+    **dict.fromkeys(("safety", "recitation", "refusal", "blocklist", "prohibited_content"), "content_filter"),
+}
+"""The vendor's words for how an answer ended, by the words of all providers."""
+
+SERVICE_TIERS = frozenset({"auto", "default", "fast", "flex", "priority", "scale"})
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_DETAILS: Mapping[str, tuple[str, ...]] = {
+    "prompt_tokens_details": ("audio_tokens", "cache_write_tokens", "cached_tokens", "image_tokens", "text_tokens"),
+    "completion_tokens_details": (
+        "accepted_prediction_tokens", "audio_tokens", "reasoning_tokens", "rejected_prediction_tokens", "text_tokens",
+    ),
+}  # fmt: skip
+_FRAME = ("id", "object", "created", "model", "choices", "usage", "service_tier")
+_CHOICE = ("index", "message", "finish_reason", "logprobs")
+_MESSAGE = ("role", "content", "refusal", "reasoning_content", "tool_calls", "function_call")
+
+
+@dataclass(frozen=True)
+class AnswerAsked:
+    """What a request asked for, as far as the answer is read by it."""
+
+    model: str
+    """The answer names the model by this name: what a provider calls itself is a text that nobody looked at."""
+    choices: int = 1
+    logprobs: bool = False
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> AnswerAsked:
+        """Return what a checked request body asks for."""
+        return cls(body["model"], int(body.get("n") or 1), bool(body.get("logprobs")))
 
 
 @dataclass(frozen=True)
@@ -26,6 +63,8 @@ class Completion:
     completion: Mapping[str, Any]
     outputs: tuple[dpe_pb2.Output, ...]
     tokens_used: int | None
+    dropped: tuple[str, ...] = ()
+    """Fields of the provider's answer that are not passed on, by the names of ``fields``."""
 
     @property
     def choices(self) -> list[dict[str, Any]]:
@@ -47,41 +86,53 @@ class Completion:
         return "\n\n".join(text for choice in self.choices if (text := choice["message"]["content"]))
 
 
-def read(data: bytes, *, wanted: int, max_depth: int) -> Completion:
+def read(data: bytes, asked: AnswerAsked, *, max_depth: int) -> Completion:
     """Return the answer in a provider's response body.
 
     Refused with UPSTREAM_INVALID_RESPONSE when it is no JSON, not the shape of a completion, or has no choice or more
-    than *wanted*: a choice that was not asked for might not be looked at.
+    than were *asked* for: a choice that was not asked for might not be looked at.
     """
     try:
         value = strictjson.loads(data, max_depth=max_depth)
     except Refused as refused:
         raise malformed(refused.reason) from None
     listed = value.get("choices") if isinstance(value, dict) else None
-    if not isinstance(listed, list) or not 1 <= len(listed) <= wanted:
+    if not isinstance(listed, list) or not 1 <= len(listed) <= asked.choices:
         raise malformed("CHOICES")
-    choices = [_choice(item) for item in listed]
+    dropped = DroppedFields()
+    choices = [_choice(item, dropped, logprobs=asked.logprobs) for item in listed]
     if sorted(choice["index"] for choice in choices) != list(range(len(choices))):
         raise malformed("CHOICE_INDEX")
     choices.sort(key=lambda choice: int(choice["index"]))
-    return assembled(_frame(value), choices, _usage(value.get("usage")))
+    frame, usage = _frame(value, asked.model, dropped), _usage(value.get("usage"), dropped)
+    return assembled(frame, choices, usage, dropped=dropped.names)
 
 
-def assembled(frame: Mapping[str, Any], choices: Sequence[dict[str, Any]], usage: Mapping[str, Any]) -> Completion:
+def assembled(
+    frame: Mapping[str, Any],
+    choices: Sequence[dict[str, Any]],
+    usage: Mapping[str, Any],
+    *,
+    dropped: tuple[str, ...] = (),
+) -> Completion:
     """Return the answer of checked parts; its bytes and its outputs come from the same choices."""
     completion = {name: value for name, value in frame.items() if name not in {"choices", "usage"}}
     completion["choices"] = list(choices)
     if usage:
         completion["usage"] = dict(usage)
     outputs = tuple(output for choice in choices for output in _outputs(choice))
-    return Completion(strictjson.dumps(completion), completion, outputs, usage.get("total_tokens"))
+    return Completion(strictjson.dumps(completion), completion, outputs, usage.get("total_tokens"), dropped)
 
 
-def identified(answer: Completion, answer_id: str) -> Completion:
-    """Return *answer* under an id of ours: the provider's would be text that nobody looked at, and could be anyone's (F-24)."""
+def identified(answer: Completion, answer_id: str, created: int) -> Completion:
+    """Return *answer* under an id and a time of ours, the time in seconds since the epoch.
+
+    The provider's id would be text that nobody looked at, and could be anyone's (F-24).
+    """
     if not answer.completion:
         return answer
-    return assembled({**answer.completion, "id": answer_id}, answer.choices, answer.usage)
+    ours = {**answer.completion, "id": answer_id, "created": created}
+    return assembled(ours, answer.choices, answer.usage, dropped=answer.dropped)
 
 
 def plain_text(choice: Mapping[str, Any]) -> str | None:
@@ -109,69 +160,54 @@ def added(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return total
 
 
-def malformed(fault: str) -> Refused:
-    """Return the refusal of a provider's response that cannot be used; *fault* is a constant name."""
-    return Refused(
-        Kind.BAD_GATEWAY,
-        "UPSTREAM_INVALID_RESPONSE",
-        "the model provider answered with something that is no chat completion",
-        metadata={"fault": fault},
-    )
-
-
-def _frame(value: Mapping[str, Any]) -> dict[str, Any]:
-    created = value.get("created")
-    frame: dict[str, Any] = {
-        "id": _label(value.get("id"), "ID") or "chatcmpl-unnamed",
-        "object": "chat.completion",
-        "created": int(created) if isinstance(created, int | float) and not isinstance(created, bool) else 0,
-        "model": _label(value.get("model"), "MODEL") or "unknown",
-    }
-    for name in ("system_fingerprint", "service_tier"):
-        label = _label(value.get(name), name.upper())
-        if label:
-            frame[name] = label
+def _frame(value: Mapping[str, Any], model: str, dropped: DroppedFields) -> dict[str, Any]:
+    """Return what stands around the choices. An id and a time it gets when it is ``identified``."""
+    dropped.unread(value, _FRAME)
+    frame: dict[str, Any] = {"id": "chatcmpl-unnamed", "object": "chat.completion", "created": 0, "model": model}
+    tier = value.get("service_tier")
+    if isinstance(tier, str) and tier in SERVICE_TIERS:
+        frame["service_tier"] = tier
+    elif tier:
+        dropped.note("service_tier")
     return frame
 
 
-def _label(value: Any, fault: str) -> str | None:
-    if value is None or value == "":
-        return None
-    if not isinstance(value, str) or not _LABEL.fullmatch(value):
-        raise malformed(fault)
-    return value
-
-
-def _choice(item: Any) -> dict[str, Any]:
+def _choice(item: Any, dropped: DroppedFields, *, logprobs: bool) -> dict[str, Any]:
     if not isinstance(item, dict) or not isinstance(item.get("message"), dict):
         raise malformed("MESSAGE")
-    index, finish = item.get("index", 0), item.get("finish_reason") or "stop"
+    dropped.unread(item, _CHOICE)
+    index = item.get("index", 0)
     if not isinstance(index, int) or isinstance(index, bool):
         raise malformed("CHOICE_INDEX")
-    if not isinstance(finish, str) or not _FINISH.fullmatch(finish):
-        raise malformed("FINISH_REASON")
-    choice: dict[str, Any] = {"index": index, "message": _message(item["message"]), "finish_reason": finish}
-    logprobs = _logprobs(item.get("logprobs"))
-    if logprobs:
-        choice["logprobs"] = logprobs
+    message = _message(item["message"], index, dropped)
+    finish = _finish(item.get("finish_reason"), message, dropped)
+    choice: dict[str, Any] = {"index": index, "message": message, "finish_reason": finish}
+    if found := spelled(item.get("logprobs"), message, dropped, wanted=logprobs):
+        choice["logprobs"] = found
     return choice
 
 
-def _message(value: Mapping[str, Any]) -> dict[str, Any]:
+def _finish(value: Any, message: Mapping[str, Any], dropped: DroppedFields) -> str:
+    """Return how the answer ended, in a word of the vendor's; an unknown word says nothing that could be passed on."""
+    known = FINISHES.get(value.lower()) if isinstance(value, str) else None
+    if known is None and value:
+        dropped.note("finish_reason")
+    return known or ("tool_calls" if "tool_calls" in message else "stop")
+
+
+def _message(value: Mapping[str, Any], index: int, dropped: DroppedFields) -> dict[str, Any]:
     if value.get("role", "assistant") != "assistant":
         raise malformed("ROLE")
+    dropped.unread(value, _MESSAGE)
     message: dict[str, Any] = {"role": "assistant", "content": _text(value.get("content"), "CONTENT")}
     for name in ("refusal", "reasoning_content"):
         text = _text(value.get(name), name.upper())
         if text is not None:
             message[name] = text
-    calls = value.get("tool_calls")
-    if calls:
-        if not isinstance(calls, list):
-            raise malformed("TOOL_CALLS")
-        message["tool_calls"] = [_tool_call(call) for call in calls]
+    if value.get("tool_calls"):
+        message["tool_calls"] = tool_calls(value["tool_calls"], index, dropped)
     if value.get("function_call") is not None:  # how older models call a function
-        message["function_call"] = _function(value["function_call"])
+        message["function_call"] = function(value["function_call"], dropped)
     return message
 
 
@@ -181,71 +217,32 @@ def _text(value: Any, fault: str) -> str | None:
     return value
 
 
-def _tool_call(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict) or value.get("type", "function") != "function":
-        raise malformed("TOOL_CALL")
-    return {"id": _call_id(value.get("id")), "type": "function", "function": _function(value.get("function"))}
-
-
-def _function(value: Any) -> dict[str, Any]:
-    name, arguments = (value.get("name"), value.get("arguments")) if isinstance(value, dict) else (None, None)
-    if not isinstance(name, str) or not _TOOL.fullmatch(name) or not isinstance(arguments, str):
-        raise malformed("TOOL_CALL")
-    return {"name": name, "arguments": arguments}
-
-
-def _call_id(value: Any) -> str:
-    """Return the id of a call; one that is no plain name is replaced, for nobody judges what it says."""
-    if value is None or value == "":
-        return "call_unnamed"
-    if not isinstance(value, str):
-        raise malformed("TOOL_CALL_ID")
-    if _CALL_ID.fullmatch(value):
-        return value
-    return "call_" + hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:24]
-
-
-def _logprobs(value: Any) -> dict[str, Any] | None:
-    if value is None:
-        return None
+def _usage(value: Any, dropped: DroppedFields) -> dict[str, Any]:
+    """Return the counts that the vendor's type names; the three that it demands are there when any of them is."""
     if not isinstance(value, dict):
-        raise malformed("LOGPROBS")
-    found = {
-        name: [_logprob(item, alternatives=True) for item in value[name]]
-        for name in ("content", "refusal")
-        if isinstance(value.get(name), list)
-    }
-    return found or None
-
-
-def _logprob(item: Any, *, alternatives: bool) -> dict[str, Any]:
-    token = item.get("token") if isinstance(item, dict) else None
-    if not isinstance(token, str) or len(token) > 256 or not isinstance(item.get("logprob"), int | float):
-        raise malformed("LOGPROBS")
-    entry: dict[str, Any] = {"token": token, "logprob": item["logprob"], "bytes": list(token.encode())}
-    if alternatives:
-        listed = item.get("top_logprobs") or []
-        if not isinstance(listed, list) or len(listed) > 20:
-            raise malformed("LOGPROBS")
-        entry["top_logprobs"] = [_logprob(other, alternatives=False) for other in listed]
-    return entry
-
-
-def _usage(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
+        if value:
+            dropped.note("usage")
         return {}
-    usage: dict[str, Any] = {}
-    for name in ("prompt_tokens", "completion_tokens", "total_tokens"):
-        if isinstance(value.get(name), int) and not isinstance(value[name], bool):
-            usage[name] = value[name]
-    for name in ("prompt_tokens_details", "completion_tokens_details"):
-        if isinstance(value.get(name), dict):
-            usage[name] = {
-                key: count
-                for key, count in value[name].items()
-                if _FINISH.fullmatch(key) and isinstance(count, int) and not isinstance(count, bool)
-            }
-    return usage
+    counts = _counted(value, _COUNTS)
+    if counts:
+        parts = counts.get("prompt_tokens", 0), counts.get("completion_tokens", 0)
+        counts = dict(zip(_COUNTS, (*parts, counts.get("total_tokens", sum(parts))), strict=True))
+    listed = {name: names for name, names in _DETAILS.items() if counts and isinstance(value.get(name), dict)}
+    kept = {**counts, **{name: _counted(value[name], names) for name, names in listed.items()}}
+    if any(given is not None and _lost(given, kept.get(name)) for name, given in value.items()):
+        dropped.note("usage")
+    return kept
+
+
+def _counted(value: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: value[name] for name in names if type(value.get(name)) is int and value[name] >= 0}
+
+
+def _lost(given: Any, kept: Any) -> bool:
+    """Tell whether anything of a value of the usage is not passed on."""
+    if isinstance(given, dict):
+        return {key: one for key, one in given.items() if one is not None} != (kept or {})
+    return bool(given != kept)
 
 
 def _outputs(choice: Mapping[str, Any]) -> list[dpe_pb2.Output]:
@@ -253,13 +250,12 @@ def _outputs(choice: Mapping[str, Any]) -> list[dpe_pb2.Output]:
 
     A call without arguments is a call.
     """
-    message, logprobs = choice["message"], choice.get("logprobs", {})
+    message = choice["message"]
     index = choice["index"]
     texts = [
         ("content", message["content"]),
         ("refusal", message.get("refusal")),
         ("content", message.get("reasoning_content")),
-        *_told_by_tokens(message, logprobs),
     ]
     calls = [call["function"] for call in message.get("tool_calls", ())]
     calls += [message["function_call"]] if "function_call" in message else []
@@ -269,9 +265,3 @@ def _outputs(choice: Mapping[str, Any]) -> list[dpe_pb2.Output]:
         for call in calls
     ]
     return outputs or [dpe_pb2.Output(choice_index=index, text="", kind="content")]
-
-
-def _told_by_tokens(message: Mapping[str, Any], logprobs: Mapping[str, Sequence[Any]]) -> list[tuple[str, str]]:
-    """Return texts that the log-probabilities spell and the message does not."""
-    spelled = {name: "".join(entry["token"] for entry in entries) for name, entries in logprobs.items()}
-    return [(name, text) for name, text in spelled.items() if text != message.get(name)]

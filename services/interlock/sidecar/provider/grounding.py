@@ -12,11 +12,39 @@ from dataclasses import replace
 from typing import Any
 
 from interlock.domain.dag.transfer import tokens
+from interlock.domain.errors import not_found
+from interlock.domain.headers.headers import FAN_IN, PULL, RequestHeaders
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call.envelope import CallEvidence, checked_text
 from interlock.sidecar.provider import prompts
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 
-AUTO, PREFERRED, OPEN = "auto", "context-preferred", "open"
+AUTO, STRICT, PREFERRED, OPEN = "auto", "context-strict", "context-preferred", "open"
+
+
+def require_context(asked: RequestHeaders, evidence: CallEvidence, reply: ResponseHeaders) -> None:
+    """Refuse with NO_CONTEXT, before anything is begun, a call that wants to be dispatched with sources only and has none (only-if-ckf).
+
+    A call that takes over context of earlier windows may have some: what they gave is read once its window is open.
+    """
+    takes_over = asked.strategy == FAN_IN or evidence.wanted.results or evidence.wanted.transfer not in {None, "none"}
+    if not asked.only_if_known or evidence.facts or takes_over:
+        return
+    reply.set({"CRP-Context-Cache-Status": "MISS; reason=no-context"})
+    message = "the call gives no source, and only-if-ckf allows no answer without one"
+    raise not_found("NO_CONTEXT", message, header="crp-context-cache")
+
+
+def forced(asked: RequestHeaders) -> RequestHeaders:
+    """Return what a call asks for with the mode that its strategy forces: pull rests on the context alone (SPEC-008 §4.2)."""
+    return replace(asked, grounding_mode=STRICT) if asked.strategy == PULL else asked
+
+
+def extracting(asked: RequestHeaders, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the request with the prompt of the strategy pull, which is to reproduce its sources (SPEC-008 §4.3)."""
+    if asked.strategy != PULL:
+        return body
+    return {**body, "messages": [_system(prompts.EXTRACTION), *body["messages"]]}
 
 
 def mode_of(asked: str | None, evidence: CallEvidence, settings: Settings) -> str:

@@ -82,9 +82,25 @@ PROVIDED = """Context provided with this request. It is part of the provided con
 
 {facts}"""
 
+EXTRACTION = """You are performing a document extraction task. Answer using ONLY the provided context. Structure your response to \
+faithfully reproduce the relevant information from the source material. Do not add interpretation or external knowledge."""
+"""The printed prompt of the strategy pull (SPEC-008 §4.3)."""
+
 PLAN = """Decompose the user's request into independent sub-questions, one per source or topic, at least 2 and at most {most}.
 Each must be answerable on its own, from the provided context. Do not answer them.
 Answer with a numbered list, one sub-question per line, and nothing else."""
+
+
+STEPS = """Decompose the user's request into the steps that complete it, in the order in which they must be done, at most {most}.
+A request that needs no steps is one step. Do not do them.
+Answer with a numbered list, one step per line, and nothing else."""
+
+STEP = """The user's request is done in steps. Do only this step, from the provided context and the results of the steps before it:
+
+{step}"""
+
+INTEGRATION = """The steps of the user's request are done; their results are above. Merge them into one answer to the request.
+Keep their facts, numbers and dates as they are. Say what they leave open."""
 
 
 def quoted(text: str, longest: int | None = LONGEST_QUOTE) -> str:
@@ -179,6 +195,22 @@ def provided(texts: Iterable[str]) -> str:
 def plan(most: int) -> str:
     """Ask for the sub-questions of a request (SPEC-008 §7.2)."""
     return PLAN.format(most=most)
+
+
+def steps(most: int) -> str:
+    """Ask for the steps of a request (SPEC-008 §6.2, ANALYZE and PLAN)."""
+    return STEPS.format(most=most)
+
+
+def step(wanted: str, results: Sequence[str]) -> str:
+    """Ask for one step after the *results* of those before it, made by ``entry`` (SPEC-008 §6.2, GENERATE)."""
+    asked = STEP.format(step=quoted(wanted))
+    return f"{context(results, merging=False)}\n\n{asked}" if results else f"{asked}\n\n{QUOTATIONS}"
+
+
+def integration(results: Sequence[str]) -> str:
+    """Ask for one answer out of the results of the steps (SPEC-008 §6.2, INTEGRATE)."""
+    return f"{context(results, merging=False)}\n\n{INTEGRATION}"
 
 
 def _ending(prior: Sequence[dpe_pb2.PriorWindow], count: int) -> str:

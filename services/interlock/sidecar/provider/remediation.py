@@ -15,7 +15,8 @@ from interlock.domain.policy.continuation import LENGTH, adds, is_cut_off, joine
 from interlock.sidecar.call.envelope import CallEvidence
 from interlock.sidecar.openai import completion
 from interlock.sidecar.openai.chat import GROUNDING
-from interlock.sidecar.openai.completion import Completion, malformed
+from interlock.sidecar.openai.completion import Completion
+from interlock.sidecar.openai.faults import malformed
 from interlock.sidecar.provider import prompts
 from interlock.sidecar.provider.strategies import review_request
 

@@ -10,13 +10,14 @@ from interlock.domain.breaker import FORCED_STRATEGY, BreakerState, strategy_und
 from interlock.domain.errors import Refused
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.openai import completion, strictjson
-from interlock.sidecar.openai.completion import Completion, malformed
+from interlock.sidecar.openai.completion import Completion
+from interlock.sidecar.openai.faults import malformed
 from interlock.sidecar.provider import prompts
 from interlock.sidecar.provider.calls import ProviderCalls
 from interlock.sidecar.trail.events import GENERATE
 
-PUSH, REFLEXIVE = "push", FORCED_STRATEGY
-FAN_OUT, FAN_IN, BATCH, HIERARCHICAL = "fan-out", "fan-in", "batch", "hierarchical"
+PUSH, PULL, REFLEXIVE = "push", "pull", FORCED_STRATEGY
+FAN_OUT, FAN_IN, BATCH, HIERARCHICAL, AGENTIC = "fan-out", "fan-in", "batch", "hierarchical", "agentic"
 """Strategies that say how windows belong together; each window of them is answered by push or reflexive."""
 
 PARTS: Mapping[str, tuple[str, ...]] = {BATCH: (BATCH, FAN_OUT), HIERARCHICAL: (HIERARCHICAL, FAN_OUT, FAN_IN)}
@@ -63,7 +64,8 @@ def shape_of(call: Call) -> str:
 
 def initial(state: BreakerState, safety_mode: str | None, asked: str = PUSH) -> str:
     """Return how a window is answered: as *asked*, but reflexive under a half-open breaker or in strict mode (BRK-2)."""
-    return strategy_under(state, REFLEXIVE if safety_mode == "strict" or asked == REFLEXIVE else PUSH)
+    plain = PULL if asked == PULL else PUSH
+    return strategy_under(state, REFLEXIVE if safety_mode == "strict" or asked == REFLEXIVE else plain)
 
 
 def least_calls(strategy: str, choices: int) -> int:
@@ -74,7 +76,9 @@ def least_calls(strategy: str, choices: int) -> int:
 async def produce(strategy: str, make: Pass, body: Mapping[str, Any], calls: ProviderCalls) -> Produced:
     """Return the answer to *body* by *strategy*. The refusal of any pass ends it."""
     generated = await make(GENERATE, body)
-    return await _reviewed(make, body, generated, calls) if strategy == REFLEXIVE else Produced(generated, PUSH, "1/1")
+    if strategy == REFLEXIVE:
+        return await _reviewed(make, body, generated, calls)
+    return Produced(generated, PULL if strategy == PULL else PUSH, "1/1")
 
 
 async def _reviewed(make: Pass, body: Mapping[str, Any], generated: Completion, calls: ProviderCalls) -> Produced:

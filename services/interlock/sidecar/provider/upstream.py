@@ -9,12 +9,20 @@ from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
 import httpx
+import structlog
 
 from interlock.domain.errors import Kind, Refused, unavailable
 from interlock.runtime import telemetry
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.openai import strictjson
-from interlock.sidecar.openai.completion import malformed
+from interlock.sidecar.call.live import Reader
+from interlock.sidecar.openai import fields, strictjson
+from interlock.sidecar.openai.completion import AnswerAsked, Completion
+from interlock.sidecar.openai.faults import malformed
+from interlock.sidecar.provider import refusals
+from interlock.sidecar.provider.provider_api import APIS, ProviderApi
+from interlock.sidecar.provider.refusals import ProviderError
+
+log = structlog.get_logger()
 
 USER_AGENT = "interlock"
 MAX_CONNECTIONS = 256
@@ -31,18 +39,21 @@ _PASSED_ON: Mapping[int, Kind] = {
 """Statuses that are about the caller's request; it gets them as they are."""
 
 _OK = 200
+_EVENTS = "text/event-stream"
 _RATE_LIMITED = 429
-_FIELDS = ("message", "type", "code", "param")
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}", re.ASCII)
+OWNER = "provider"
+"""Whom a listed model belongs to: clients want a name there, and the provider's would be a text that nobody looked at."""
 
 
 class ProviderRefused(Refused):
-    """The provider said no to the request itself. ``error`` is its own error object, for the HTTP front alone."""
+    """The provider said no to the request itself. ``error`` says why, as far as that can be said in words of ours."""
 
-    def __init__(self, kind: Kind, reason: str, status: int, error: Mapping[str, Any], retry_after_ms: int) -> None:
-        message = f"the model provider refused the request with status {status}"
-        super().__init__(
-            kind, reason, message, metadata={"upstream_status": str(status)}, retry_after_ms=retry_after_ms
-        )
+    def __init__(self, kind: Kind, reason: str, status: int, error: ProviderError, retry_after_ms: int) -> None:
+        message = f"the model provider refused the request with status {status}{error.meaning}"
+        known = {"upstream_code": error.code, "upstream_param": error.param}
+        metadata = {"upstream_status": str(status), **{name: word for name, word in known.items() if word}}
+        super().__init__(kind, reason, message, metadata=metadata, retry_after_ms=retry_after_ms)
         self.status, self.error = status, error
 
 
@@ -53,6 +64,8 @@ class Upstream:
         self._base_url = settings.upstream_base_url.rstrip("/")
         if self._base_url and not re.fullmatch(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", self._base_url):
             raise unavailable("UPSTREAM_URL_INVALID", "upstream_base_url must be http(s)://host/path", retry_after_ms=0)
+        self._api: ProviderApi = APIS[settings.upstream_api]()
+        self._max_depth = settings.max_json_depth
         self._own_key = settings.upstream_api_key
         self._timeout_s, self._limit = settings.upstream_timeout_s, settings.max_body_bytes
         self._client = httpx.AsyncClient(
@@ -82,36 +95,60 @@ class Upstream:
                 hint="set INTERLOCK_UPSTREAM_BASE_URL, such as https://api.example.com/v1",
             )
 
-    async def complete(self, body: Mapping[str, Any], *, key: str | None, timeout_s: float) -> bytes:
-        """Return the provider's answer to a chat request, as received."""
+    def check(self, body: Mapping[str, Any]) -> None:
+        """Refuse a chat request that the provider's API has no words for, before anything is begun."""
+        self._api.check(body)
+
+    async def complete(self, body: Mapping[str, Any], *, key: str | None, timeout_s: float) -> Completion:
+        """Return the provider's answer to a chat request, by allow-list."""
+        content = strictjson.dumps(self._api.request(body))
+        data = await self._ask("POST", self._api.path, key, min(timeout_s, self._timeout_s), content)
+        answer = self._api.read(data, AnswerAsked.of(body), max_depth=self._max_depth)
+        fields.count(answer.dropped)
+        return answer
+
+    async def embeddings(self, body: Mapping[str, Any], *, key: str | None, timeout_s: float) -> bytes:
+        """Return the provider's answer to a checked request for embeddings. Refused as ENDPOINT_NOT_SUPPORTED where its API has none."""
+        if self._api.embeddings is None:
+            message = "the provider's API has no embeddings (upstream_api is messages)"
+            raise Refused(Kind.INVALID, "ENDPOINT_NOT_SUPPORTED", message)
         content = strictjson.dumps(body)
-        return await self._ask("POST", "/chat/completions", key, min(timeout_s, self._timeout_s), content)
+        return await self._ask("POST", self._api.embeddings, key, min(timeout_s, self._timeout_s), content)
+
+    async def stream(self, body: Mapping[str, Any], into: Reader, *, key: str | None, timeout_s: float) -> None:
+        """Have the provider stream its answer to a chat request *into* a reader. One that does not stream answers at once."""
+        content = strictjson.dumps({**body, "stream": True, "stream_options": {"include_usage": True}})
+        await self._ask("POST", "/chat/completions", key, min(timeout_s, self._timeout_s), content, into=into)
 
     async def models(self, *, key: str | None) -> dict[str, Any]:
-        """Return the provider's list of models, written anew from what is known of one."""
-        data = await self._ask("GET", "/models", key, self._timeout_s)
+        """Return the provider's list of models, written anew: names alone, and only those that can be a name."""
+        data = await self._ask("GET", self._api.models, key, self._timeout_s)
         try:
             listed = strictjson.loads(data, max_depth=16)["data"]
-            return {"object": "list", "data": [_model(item) for item in listed]}
-        except (Refused, KeyError, TypeError, ValueError):
+            found = [_model(item) for item in listed]
+        except (Refused, KeyError, TypeError, ValueError, AttributeError):
             raise malformed("MODELS") from None
+        if None in found:
+            fields.count(["model_name"])
+        return {"object": "list", "data": [one for one in found if one]}
 
     async def close(self) -> None:
         """Close the pool."""
         await self._client.aclose()
 
     async def _ask(
-        self, method: str, path: str, key: str | None, timeout_s: float, content: bytes | None = None
-    ) -> bytes:
+        self, method: str, path: str, key: str | None, timeout_s: float, content: bytes | None = None,
+        *, into: Reader | None = None,
+    ) -> bytes:  # fmt: skip
         self.require()
         try:
             async with (
                 asyncio.timeout(timeout_s),
                 self._client.stream(
-                    method, self._base_url + path, headers=self._headers(key, content), content=content
+                    method, self._base_url + path, headers=self._headers(key, content, into), content=content
                 ) as response,
             ):
-                data = await self._body(response)
+                data = await self._body(response, into if response.status_code == _OK else None)
         except (TimeoutError, httpx.TimeoutException):
             raise Refused(Kind.TIMEOUT, "UPSTREAM_TIMEOUT", "the model provider did not answer in time") from None
         except (httpx.ConnectError, httpx.UnsupportedProtocol):
@@ -122,23 +159,33 @@ class Upstream:
             raise self._failure(response, data)
         return data
 
-    def _headers(self, key: str | None, content: bytes | None) -> dict[str, str]:
-        """Nothing of the caller's request headers passes but the bearer token, and that only without an own key."""
+    def _headers(self, key: str | None, content: bytes | None, into: Reader | None) -> dict[str, str]:
+        """Nothing of the caller's request headers passes but its key, and that only without an own key."""
         bearer = self._own_key.get_secret_value() if self._own_key else key
         return {
             **({"content-type": "application/json"} if content is not None else {}),
-            **({"authorization": f"Bearer {bearer}"} if bearer else {}),
+            **({"accept": f"{_EVENTS}, application/json"} if into is not None else {}),
+            **self._api.headers(bearer),
             **{name: value for name, value in telemetry.inject() if name == "traceparent"},
         }
 
-    async def _body(self, response: httpx.Response) -> bytes:
+    async def _body(self, response: httpx.Response, into: Reader | None = None) -> bytes:
         if response.headers.get("content-encoding", "identity") != "identity":
             raise malformed("CONTENT_ENCODING")
+        if into is not None and response.headers.get("content-type", "").startswith(_EVENTS):
+            async for chunk in response.aiter_raw():
+                into.feed(chunk)
+                if into.done:
+                    break
+            into.finished()
+            return b""
         data = bytearray()
         async for chunk in response.aiter_raw():
             data += chunk
             if len(data) > self._limit:
                 raise malformed("TOO_LARGE")
+        if into is not None:
+            into.answered(bytes(data))
         return bytes(data)
 
     def _failure(self, response: httpx.Response, data: bytes) -> Refused:
@@ -146,12 +193,13 @@ class Upstream:
         if status in {401, 403} and self._own_key:
             return _gone("UPSTREAM_KEY_REJECTED", "the model provider does not accept this deployment's key")
         if status in _PASSED_ON:
-            limited = status == _RATE_LIMITED
+            limited, error = status == _RATE_LIMITED, refusals.read(data, status)
+            log.warning("provider.refused", status_code=status, code=error.code, what=error.param, size=len(data))
             return ProviderRefused(
                 _PASSED_ON[status],
                 "UPSTREAM_RATE_LIMITED" if limited else "UPSTREAM_REJECTED",
                 status,
-                _error(data),
+                error,
                 _retry_after_ms(response) if limited else 0,
             )
         if 200 <= status < 400:
@@ -169,21 +217,9 @@ def _retry_after_ms(response: httpx.Response) -> int:
     return min(max(1, int(seconds)), 3600) * 1000 if re.fullmatch(r"[0-9]{1,9}", seconds, re.ASCII) else 1000
 
 
-def _error(data: bytes) -> dict[str, Any]:
-    """Return the provider's error object, cut to known fields of short text."""
-    try:
-        given = strictjson.loads(data, max_depth=16)["error"]
-        fields = {name: given.get(name) for name in _FIELDS}
-    except (Refused, KeyError, TypeError, AttributeError):
-        fields = {}
-    return {name: value[:2048] if isinstance(value := fields.get(name), str) else None for name in _FIELDS}
-
-
-def _model(item: Mapping[str, Any]) -> dict[str, Any]:
-    created = item.get("created", 0)
-    return {
-        "id": str(item["id"])[:256],
-        "object": "model",
-        "created": created if isinstance(created, int) else 0,
-        "owned_by": str(item.get("owned_by", ""))[:256],
-    }
+def _model(item: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a listed model; ``None`` for one whose name is none."""
+    name, created = item["id"], item.get("created", 0)
+    if not isinstance(name, str) or not _MODEL.fullmatch(name):
+        return None
+    return {"id": name, "object": "model", "created": created if type(created) is int else 0, "owned_by": OWNER}

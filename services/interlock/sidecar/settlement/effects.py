@@ -8,7 +8,9 @@ that is acknowledged, each opening names them, and the audit log takes no event 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable
+from typing import Any
 
 import structlog
 
@@ -16,9 +18,9 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Refused, conflict
 from interlock.runtime.rpc.deadline import Deadline
-from interlock.runtime.rpc.peers import Peers
+from interlock.runtime.rpc.peers import Peers, SealFailedError
 from interlock.sidecar.settlement.recovery import settlement
-from interlock.sidecar.trail import events, response_headers, tree_events
+from interlock.sidecar.trail import events, response_headers, stream_events, tree_events
 from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 log = structlog.get_logger()
@@ -90,6 +92,8 @@ class SettlementEffects:
             return
         session_id, window_id = opened.session_id, opened.unsettled_window_id
         sealed = await self._audit.find_window(session_id, window_id, deadline)
+        if sealed is None and opened.unsettled_hold_micros:
+            sealed = await self._lost_stream(opened, window_id, deadline)
         if sealed is not None:
             await self._close(session_id, window_id, sealed, reply, deadline, most=opened.max_windows)
         elif opened.unsettled_pattern == events.FAN_OUT:
@@ -100,6 +104,45 @@ class SettlementEffects:
                 ),
                 deadline,
             )  # fmt: skip
+
+    async def close_lost(self, opened: session_pb2.OpenedWindow) -> None:
+        """Close a window that failed after a part of its answer had left, at what it holds. A failure here is logged: the call that
+        finds its lease expired does it then.
+        """
+        deadline = Deadline(self._session.timeout_s)
+        try:
+            sealed = await self._lost_stream(opened, opened.window_id, deadline)
+            if sealed is not None:
+                commit = settlement(sealed)
+                await self.record(await self._session.commit_window(commit, deadline), commit, deadline)
+        except Refused as refused:
+            log.warning(
+                "stream.left_open", session_id=opened.session_id, window_id=opened.window_id, reason=refused.reason
+            )
+
+    async def _lost_stream(
+        self, opened: session_pb2.OpenedWindow, window_id: str, deadline: Deadline
+    ) -> audit_pb2.GetWindowResponse | None:
+        """Seal a window of *opened*'s session that ended while it released parts, at what it holds; where none left, free that."""
+        session_id, root = opened.session_id, opened.root_session_id
+        record = await self._audit.get_tree_record(root, deadline)
+        steps = [step for step in record.steps if step.window_id == window_id]
+        begun = [json.loads(step.data_json) for step in steps if step.event_type == stream_events.BEGUN]
+        parts = [json.loads(step.data_json) for step in steps if step.event_type == stream_events.PART]
+        if not begun:
+            request = session_pb2.AbandonWindowRequest(
+                session_id=session_id, root_session_id=root, window_id=window_id,
+                caller_id=opened.caller_budget.caller_id,
+            )  # fmt: skip
+            await self._session.abandon_window(request, deadline)
+            return None
+        last: dict[str, Any] = max(parts, key=lambda part: part["part"], default={})
+        try:
+            await self._audit.append(stream_events.lost(session_id, root, window_id, begun[0], last), deadline)
+        except SealFailedError as failed:
+            raise failed.refused from None
+        log.warning("stream.lost", session_id=session_id, window_id=window_id, charge_micros=begun[0]["hold_micros"])
+        return await self._audit.get_window(session_id, window_id, deadline)
 
     async def settle_late(self, refused: Refused, reply: ResponseHeaders, deadline: Deadline) -> None:
         """Answer for a window that was settled while its session was rebuilt: the caller never got its answer."""

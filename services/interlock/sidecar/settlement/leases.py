@@ -24,8 +24,9 @@ class Leases:
     async def give_back(self, opened: session_pb2.OpenedWindow) -> None:
         """Return a lease whose window was never sealed."""
         request = session_pb2.AbandonWindowRequest(
-            session_id=opened.session_id, root_session_id=opened.root_session_id, window_id=opened.window_id
-        )
+            session_id=opened.session_id, root_session_id=opened.root_session_id, window_id=opened.window_id,
+            caller_id=opened.caller_budget.caller_id,
+        )  # fmt: skip
         try:
             await self._session.abandon_window(request)
         except Refused as refused:

@@ -25,9 +25,11 @@ from interlock.domain.session.session_refusals import CALLER_UNVERIFIED, RECOVER
 from interlock.runtime import failpoints
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.errors import from_message
-from interlock.runtime.rpc.peers import A, AuditPeer, Method, SessionPeer
+from interlock.runtime.rpc.peer import A, Method
+from interlock.runtime.rpc.peers import AuditPeer, SessionPeer
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.settlement.sweep import Sweep
+from interlock.sidecar.trail import stream_events
 
 if TYPE_CHECKING:
     from interlock.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
@@ -254,6 +256,8 @@ def _step(step: audit_pb2.TreeStep, root: str) -> session_pb2.TreeStep | None:
         made.failed.CopyFrom(_failed(step, data, root))
     elif step.event_type == "DELEGATION_GRANTED" and data.get("approval_id"):
         made.approval.approval_id, made.approval.grant_id = str(data["approval_id"]), str(data.get("grant_id", ""))
+    elif step.event_type == stream_events.BEGUN:
+        made.stream_began.CopyFrom(stream_events.began(step.window_id, data))
     elif step.event_type == CASCADED:
         made.lowered_micros = cascaded_budget(step.data_json)
     elif step.event_type == "SESSION_TERMINATED" and data.get("reason") == "CLIENT":

@@ -136,11 +136,14 @@ def started(dispatch: Dispatch, step: str) -> audit_pb2.NewEvent:
     )  # fmt: skip
 
 
-def completed(response_hash: str, tokens_used: int | None, latency_ms: int) -> audit_pb2.NewEvent:
-    """A provider call has ended well."""
+def completed(
+    response_hash: str, tokens_used: int | None, latency_ms: int, dropped: Sequence[str] = ()
+) -> audit_pb2.NewEvent:
+    """A provider call has ended well. *dropped* names the fields of its answer that are not passed on."""
     return event(
-        "DISPATCH_COMPLETED", INFO, response_hash=response_hash, tokens_used=tokens_used, latency_ms=latency_ms
-    )
+        "DISPATCH_COMPLETED", INFO, response_hash=response_hash, tokens_used=tokens_used, latency_ms=latency_ms,
+        dropped_fields=list(dropped) or None,
+    )  # fmt: skip
 
 
 def strategy_upgraded(before: str, after: str, trigger: str | None) -> audit_pb2.NewEvent:

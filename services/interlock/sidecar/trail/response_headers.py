@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from interlock.api.audit.v1 import audit_pb2
@@ -18,8 +19,9 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import Micros, as_decimal, budget_warning
 from interlock.domain.dag.dag import lineage_text
 from interlock.domain.headers import headers
-from interlock.domain.headers.header_syntax import LISTED
+from interlock.domain.headers.header_syntax import LISTED, RESPONSE_SYNTAX
 
+_LOWER = {name: name.lower() for name in RESPONSE_SYNTAX}
 LONGEST_METADATA = 2048
 """Longest value in trailing metadata: clients take 8 KiB of metadata in all by default. The message has every header."""
 
@@ -41,14 +43,17 @@ class ResponseHeaders:
 
     def set(self, values: Mapping[str, str | None]) -> None:
         """Set header values; what is absent or does not match its grammar is left out, and so is what it replaces."""
-        for name in values:
-            self.headers.pop(name, None)
-        self.headers.update(headers.admissible(values))
+        kept = headers.admissible(values)
+        if len(kept) < len(values):
+            for name in values.keys() - kept.keys():
+                self.headers.pop(name, None)
+        self.headers.update(kept)
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """Return the headers as trailing metadata, in lower case."""
-        short = {name: value for name, value in self.headers.items() if len(value) <= LONGEST_METADATA}
-        return tuple((name.lower(), value) for name, value in short.items())
+        return tuple([
+            (_LOWER[name], value) for name, value in self.headers.items() if len(value) <= LONGEST_METADATA
+        ])  # fmt: skip
 
 
 def of_session(session: session_pb2.Session, token: str) -> dict[str, str | None]:
@@ -73,7 +78,7 @@ def of_opened(opened: session_pb2.OpenedWindow) -> dict[str, str | None]:
         "CRP-Context-Protocol-Version": headers.PROTOCOL_VERSION,
         "CRP-Context-Session-Id": opened.session_id,
         "CRP-Context-Window": f"{opened.window_number}/{opened.max_windows}",
-        "CRP-Agent-Safety-Budget": as_decimal(Micros(opened.safety_budget_micros)),
+        "CRP-Agent-Safety-Budget": as_decimal(Micros(min(opened.safety_budget_micros, opened.session_budget_micros))),
         "CRP-Agent-Loop-Depth": str(opened.loop_depth),
         "CRP-Agent-Session-Parent": next(iter(opened.ancestor_session_ids), None),
         "CRP-Quality-Degradation": _degradation(opened.degradation),
@@ -195,7 +200,7 @@ def of_seal(sealed: audit_pb2.AppendResponse, window_id: str, base_url: str) -> 
         "CRP-Provenance-HMAC": sealed.hmac,
         "CRP-Provenance-Window-HMAC": sealed.window_hmac,
         "CRP-Provenance-DAG-Root": f"dag:{sealed.root_window_id}",
-        "CRP-Provenance-Chain-Integrity": _chain(sealed.integrity),
+        "CRP-Provenance-Chain-Integrity": chain_word(sealed.integrity),
         "CRP-Provenance-Report-URI": report_uri(base_url, window_id),
         "CRP-Compliance-Audit-Trail-Id": sealed.trail_id,
         "CRP-Compliance-Audit-Trail-URI": trail_uri(base_url, sealed.trail_id),
@@ -205,11 +210,13 @@ def of_seal(sealed: audit_pb2.AppendResponse, window_id: str, base_url: str) -> 
 def of_settlement(
     settled: session_pb2.CommitWindowResponse, window_number: int, max_windows: int
 ) -> dict[str, str | None]:
-    """Return the headers of the settled window: the budget after it and the token for the next."""
+    """Return the headers of the settled window: the budget that the session has left, which never rises within it
+    (requirements.md, reading 12), and the token for the next.
+    """
+    left = left_of(settled)
     return {
         "CRP-Context-Window": f"{window_number}/{max_windows}",
-        "CRP-Agent-Safety-Budget": as_decimal(Micros(settled.safety_budget_micros)),
-        "CRP-Safety-Budget-Warning": budget_warning(Micros(settled.session_budget_micros)),
+        **of_budget(left),
         "CRP-Context-Continuation-Id": settled.continuation_id or None,
         "CRP-Safety-Nonce": settled.nonce or None,
         "CRP-Provenance-Window-Lineage": settled.lineage_text or _short_lineage(settled.lineage),
@@ -219,6 +226,19 @@ def of_settlement(
             quality_text=settled.quality_text,
         ),
     }  # fmt: skip
+
+
+def of_budget(left: int) -> dict[str, str | None]:
+    """Return the headers of what a session has left, millionths, and its warning."""
+    return {
+        "CRP-Agent-Safety-Budget": as_decimal(Micros(left)),
+        "CRP-Safety-Budget-Warning": budget_warning(Micros(left)),
+    }
+
+
+def left_of(settled: session_pb2.CommitWindowResponse) -> int:
+    """Return what a session has left after a settlement, millionths; an older session service tells the settled budget alone."""
+    return settled.left_micros if settled.HasField("left_micros") else settled.session_budget_micros
 
 
 def _short_lineage(latest: Sequence[str]) -> str | None:
@@ -239,6 +259,17 @@ def _degradation(pattern: int) -> str | None:
     return _ADVICE.get(pattern)
 
 
+_OF_REFUSALS: Mapping[str, Mapping[str, str]] = {
+    "CHAIN_BROKEN": {"CRP-Provenance-Chain-Integrity": "BROKEN"},
+    "SAFETY_POLICY_INHERITANCE_VIOLATION": {"CRP-Safety-Policy-Violation": "inheritance"},
+}
+
+
+def of_refusal(reason: str) -> Mapping[str, str]:
+    """Return the headers that a refusal carries whatever it refused (SPEC-004 §16.4, SPEC-006 §5.2)."""
+    return _OF_REFUSALS.get(reason, {})
+
+
 def report_uri(base_url: str, window_id: str) -> str:
     """Return where the report of a window is served."""
     return f"{base_url}/crp/v3/reports/{window_id}"
@@ -249,13 +280,14 @@ def trail_uri(base_url: str, trail_id: str) -> str:
     return f"{base_url}/crp/v3/trails/{trail_id}"
 
 
-def _chain(integrity: int) -> str | None:
+def chain_word(integrity: int) -> str | None:
     """Return the specification's word for the state of a chain; it has none for one that says what was erased from it."""
     if integrity == common_pb2.CHAIN_INTEGRITY_TRUNCATED:
         return "PARTIAL"
     return word(common_pb2.ChainIntegrity, integrity)
 
 
+@lru_cache(maxsize=512)
 def word(kind: Any, number: int) -> str | None:
     """Return the specification's word for an enum value; ``None`` when it is not set or not known here."""
     if not number or number not in kind.values():

@@ -42,15 +42,21 @@ def _name(given: str) -> str:
 
 
 def loop_iteration(phase: str, iteration: int, budget: Micros) -> audit_pb2.NewEvent:
-    """A reflexive answer enters its next pass; its possible cost comes from this budget (SPEC-008 §5)."""
+    """A loop enters a phase, a reflexive answer its next pass; its possible cost comes from this budget (SPEC-008 §5, §6)."""
     return event("AGENT_LOOP_ITERATION", INFO, phase=phase, iteration=iteration, budget_remaining=as_decimal(budget))
 
 
 def tool_calls(answer: Completion, body: Mapping[str, Any]) -> list[audit_pb2.NewEvent]:
     """Return an event for each tool result that a request brings, and for each tool that its answer calls."""
-    declared = {tool["function"]["name"] for tool in body.get("tools") or ()}
+    declared = {one["name"] for one in _functions(body)}
     found = [*_results(body.get("messages") or (), declared), *_called(answer, declared)]
     return found[:MOST_TOOL_CALLS]
+
+
+def _functions(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the functions that a request declares; ``functions`` is how older clients do."""
+    yield from (tool["function"] for tool in body.get("tools") or ())
+    yield from body.get("functions") or ()
 
 
 def _results(
@@ -77,6 +83,10 @@ def _called(answer: Completion, declared: frozenset[str] | set[str]) -> Iterator
                 "TOOL_CALL", INFO, **_tool(function["name"], declared), input_hash=hash_of(function["arguments"]),
                 call_hash=hash_of(call["id"]),
             )  # fmt: skip
+        if function := choice["message"].get("function_call"):
+            yield event(
+                "TOOL_CALL", INFO, **_tool(function["name"], declared), input_hash=hash_of(function["arguments"])
+            )
 
 
 def _tool(name: str, declared: Iterable[str]) -> dict[str, str]:

@@ -66,12 +66,14 @@ class Process:
         """Seal one more window as the service does."""
         number = self.windows + 1
         draft = requests.draft(window(number, self.tip))
-        found = self.prefixes.verified(self.log, session_id(), excluding=draft.window_id, scrub=True)
+        found = self.prefixes.verified(self.log, session_id(), excluding=draft.window_id, again="once")
         recheck = partial(self.prefixes.recheck, session_id=session_id())
         [outcome] = self.log.commit([partial(SEALER.seal, draft=draft, verified=found, recheck=recheck)])
         if outcome.error is not None:
             raise outcome.error
-        self.tip, self.windows = outcome.value.window.hmac, number
+        sealed = outcome.value
+        self.prefixes.extend(session_id(), sealed.before, [sealed.window], sealed.events)
+        self.tip, self.windows = sealed.window.hmac, number
 
     def windows_until_found(self) -> int:
         """Return how many windows are sealed before the tampering is found."""
@@ -216,6 +218,80 @@ def test_a_change_of_what_it_rests_on_has_the_chain_verified_whole(process, chan
     process.verified()
 
     assert wholes() - before == (0 if changed == "nothing" else 1)
+
+
+class Watched:
+    """The records of a log, and what was asked of them."""
+
+    def __init__(self, log: SqliteLog) -> None:
+        self.log, self.asked = log, []
+
+    def chain(self, session):
+        return self.log.chain(session)
+
+    def since(self, session, sequence, *, again=None):
+        found = self.log.since(session, sequence, again=again)
+        self.asked.append((len(found.events), again is not None))
+        return found
+
+
+@pytest.mark.req("ATT-4")
+def test_what_is_due_is_read_again_once_for_a_window(process):
+    """Before a provider is asked where an earlier answer is read for the window, otherwise before it is sealed."""
+    process.verified()
+    records = Watched(process.log)
+
+    for again in ("due", "once", "once", "due", "due"):
+        process.prefixes.verified(records, session_id(), again=again)
+
+    assert [was for _, was in records.asked] == [True, False, True, True, True]
+
+
+@pytest.mark.req("ATT-4")
+def test_what_a_process_sealed_itself_is_not_verified_anew(process):
+    """Only the last event is read, and compared."""
+    process.append()
+    process.append()
+    records = Watched(process.log)
+
+    found = process.prefixes.verified(records, session_id())
+
+    assert records.asked == [(1, False)]
+    assert found == Process(process.log, "").prefixes.verified(process.log, session_id())
+
+
+@pytest.mark.req("ATT-4")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE events SET severity = 1 WHERE sequence = (SELECT MIN(sequence) FROM events WHERE window_id = ?)",
+        "UPDATE windows SET charge_micros = 7 WHERE window_id = ?",
+    ],
+)
+def test_a_window_that_was_just_sealed_here_is_read_again_too(process, statement):
+    """What is in memory never stands for what is stored."""
+    process.append()
+    with Attacker(process.log.path) as attack:
+        attack("PRAGMA foreign_keys = OFF")
+        attack(statement, window_id(process.windows))
+
+    assert process.windows_until_found() <= WITHIN
+
+
+@pytest.mark.req("ATT-4")
+@pytest.mark.parametrize("before", [(0, ""), (1, "sha256:00")])
+def test_what_does_not_follow_is_not_taken_over(process, before):
+    """Another process sealed in between: the chain is verified as it is stored."""
+    process.verified()
+    window = process.log.chain(session_id()).windows[-1]
+    events = process.log.events(session_id(), after=0, limit=2)
+
+    process.prefixes.extend(session_id(), before, [window], events)
+
+    verified_whole = wholes()
+    found = process.verified()
+    assert wholes() == verified_whole
+    assert found == Process(process.log, "").verified()
 
 
 @pytest.mark.req("ATT-4")

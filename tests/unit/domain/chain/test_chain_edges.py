@@ -260,7 +260,7 @@ def test_a_doubled_child_is_a_double_and_not_a_second_root():
         ({"window_number": 0}, ["NUMBER_MISMATCH", "HMAC_MISMATCH", "SEAL_MISMATCH"]),
         ({"key_version": 2}, ["KEY_UNKNOWN", "SEAL_MISMATCH"]),
         ({"timestamp": "\u241f"}, ["MALFORMED", "SEAL_MISMATCH"]),
-        ({"session_id": session_id(2)}, ["HMAC_MISMATCH"]),
+        ({"session_id": session_id(2)}, ["FOREIGN_SESSION"]),
         ({"hmac": "\udfff"}, ["HMAC_MISMATCH", "SEAL_MISMATCH"]),
         ({"parent_ids": (window_id(9),)}, ["MISSING_PARENT", "SEAL_MISMATCH"]),
         # It is its own parent: never number one more than itself, and its HMAC holds no parent.

@@ -49,9 +49,13 @@ def refusal(*fields: tuple[str, str]) -> Refused:
         ("CRP-Context-Continuation-Id", CONTINUATION, "continuation_ids", (CONTINUATION,)),
         ("CRP-Context-Strategy", "Fan-Out", "strategy", "fan-out"),
         ("CRP-Agent-Dispatch-Strategy", "reflexive", "strategy", "reflexive"),
-        ("CRP-Accept-Strategy", "pull, reflexive, push", "strategy", "reflexive"),
-        ("CRP-Accept-Strategy", "pull, reflexive, push", "preferred", ("reflexive", "push")),
+        ("CRP-Accept-Strategy", "pull, reflexive, push", "strategy", "pull"),
+        ("CRP-Accept-Strategy", "streaming, reflexive, push", "preferred", ("reflexive", "push")),
         ("CRP-Accept-Strategy", "agentic", "strategy", None),
+        ("CRP-Context-Strategy", "agentic", "strategy", "agentic"),
+        ("CRP-Context-If-Match", "*", "if_match", "*"),
+        ("CRP-Context-Cache", "max-age=60, MAX-AGE=30", "max_age_s", 30),
+        ("CRP-Context-Cache", "only-if-ckf", "only_if_known", True),
         ("CRP-Agent-Fan-In-Policy", "partial", "fan_in_policy", "partial"),
         ("CRP-Agent-Session-Parent", SESSION, "session_parent", SESSION),
         ("CRP-Agent-Delegation-Grant", "eyJ2.mac-_", "grant", "eyJ2.mac-_"),
@@ -90,7 +94,7 @@ def test_every_response_header_is_response_only_or_says_so():
     both = {
         "CRP-Context-Session-Id", "CRP-Context-Continuation-Id", "CRP-Context-Strategy", "CRP-Safety-Oversight-Mode",
         "CRP-Safety-Nonce", "CRP-Agent-Safety-Budget", "CRP-Agent-Loop-Depth", "CRP-Agent-Session-Parent",
-        "CRP-Agent-Dispatch-Strategy", "CRP-Compliance-Data-Residency",
+        "CRP-Agent-Dispatch-Strategy", "CRP-Compliance-Data-Residency", "CRP-LLM-Grounding-Mode",
     }  # fmt: skip
 
     assert {name for name in RESPONSE_SYNTAX if name.lower() not in headers.RESPONSE_ONLY} == both
@@ -124,11 +128,6 @@ def test_several_windows_are_continued_by_a_fan_in_alone():
     assert (asked.continuation_id, asked.continuation_ids) == (None, (CONTINUATION, other))
     assert refusal(several).reason == "INVALID_HEADER"
     assert refusal(several, ("crp-context-strategy", "fan-out")).reason == "INVALID_HEADER"
-
-
-def test_only_if_ckf_is_refused():
-    """There is no knowledge fabric, so that a call which must rest on one cannot be made."""
-    assert refusal(("crp-context-cache", "no-store, only-if-ckf")).reason == "HEADER_NOT_SUPPORTED"
 
 
 @pytest.mark.req("HDR-6")
@@ -166,8 +165,7 @@ def test_only_if_ckf_is_refused():
         ([("crp-session-action", "branch"), ("crp-context-strategy", "fan-out")], "CONFLICTING_HEADERS"),
         ([("crp-context-strategy", "push"), ("crp-agent-dispatch-strategy", "reflexive")], "CONFLICTING_HEADERS"),
         ([("crp-context-strategy", "shove")], "INVALID_HEADER"),
-        ([("crp-context-strategy", "agentic")], "HEADER_NOT_SUPPORTED"),
-        ([("crp-agent-dispatch-strategy", "pull")], "HEADER_NOT_SUPPORTED"),
+        ([("crp-context-strategy", "streaming")], "HEADER_NOT_SUPPORTED"),
         ([("crp-agent-fan-in-policy", "some")], "INVALID_HEADER"),
         ([("crp-agent-session-parent", "crp_sess_")], "INVALID_HEADER"),
         ([("crp-agent-session-parent", CONTINUATION)], "INVALID_HEADER"),

@@ -23,11 +23,11 @@ GROUNDED, PARAMETRIC, MIXED, UNVERIFIABLE = ClaimBasis
 GOOD = {
     "risk": LOW, "attributions": frozenset({GROUNDED}), "grounding": 1.0, "entailment": 1.0, "flow": 1.0,
     "completeness": 1.0, "undefined": frozenset(), "fabrications": 0, "repetition": Repetition.NONE, "pii": False,
-    "tier": Tier.S, "prohibited": False,
+    "tier": Tier.S, "prohibited": False, "cannot_tell": 0.0,
 }  # fmt: skip
 ABSENT = {
     "attributions": None, "grounding": None, "entailment": None, "flow": None, "completeness": None,
-    "fabrications": None, "repetition": None, "pii": None, "tier": None,
+    "fabrications": None, "repetition": None, "pii": None, "tier": None, "cannot_tell": None,
 }  # fmt: skip
 
 
@@ -41,6 +41,7 @@ def verdict(
     accept_risk: RiskLevel | None = None,
     accept_quality: frozenset[Tier] = frozenset(),
     no_store: bool = False,
+    reviewed: bool = True,
     **found,
 ) -> Verdict:
     situation = Situation(
@@ -52,6 +53,7 @@ def verdict(
         accept_risk=accept_risk,
         accept_quality=accept_quality,
         no_store=no_store,
+        reviewed=reviewed,
     )
     return decide(situation, Findings(**GOOD | found))
 
@@ -137,6 +139,7 @@ def test_a_threshold_is_met_exactly_at_its_value(name, threshold, score, action)
         ("block-fabrication", "FABRICATION_DETECTED"),
         ("block-repetition", "REPETITION_SEVERE"),
         ("max-repetition SIGNIFICANT", "REPETITION_ABOVE_MAXIMUM"),
+        ("max-cannot-tell 1.00", "CANNOT_TELL_ABOVE_MAXIMUM"),
     ],
 )
 def test_an_absent_signal_halts(directive, kind):
@@ -219,6 +222,14 @@ def test_a_single_claim_blocks(directive, blocked):
         ("max-repetition NONE", {"repetition": Repetition.MINOR}, "REPETITION_ABOVE_MAXIMUM", "MINOR"),
         ("max-repetition MINOR", {"repetition": Repetition.SIGNIFICANT}, "REPETITION_ABOVE_MAXIMUM", "SIGNIFICANT"),
         ("max-repetition SIGNIFICANT", {"repetition": Repetition.SEVERE}, "REPETITION_ABOVE_MAXIMUM", "SEVERE"),
+        ("max-cannot-tell 0.00", {"cannot_tell": 0.1}, "CANNOT_TELL_ABOVE_MAXIMUM", "0.1"),
+        (
+            "max-cannot-tell 0.20",
+            {"cannot_tell": math.nextafter(0.2, 1)},
+            "CANNOT_TELL_ABOVE_MAXIMUM",
+            repr(math.nextafter(0.2, 1)),
+        ),
+        ("max-cannot-tell 1.00", {"cannot_tell": math.nan}, "CANNOT_TELL_ABOVE_MAXIMUM", "nan"),
     ],
 )
 def test_a_content_directive_halts_on_what_it_blocks(directive, found, kind, value):
@@ -276,7 +287,38 @@ def test_oversight_modes(mode, risk, expected):
     answer = verdict(f"oversight {mode}", risk=risk)
 
     assert told(answer) == expected
-    assert answer.outcome.oversight_required == (answer.outcome.action is not DELIVER)
+    assert answer.outcome.oversight_required == (answer.outcome.action is HOLD)
+
+
+@pytest.mark.finding("F-13")
+@pytest.mark.req("OVR-4", "POL-3")
+@pytest.mark.parametrize(
+    ("policy", "given", "releasable"),
+    [
+        ("halt-on HIGH", {"risk": HIGH}, True),
+        ("halt-on HIGH; oversight human-review", {"risk": CRITICAL}, True),
+        ("halt-on HIGH; oversight log-only", {"risk": HIGH}, True),
+        ("halt-on HIGH", {"risk": HIGH, "breaker": BreakerState.HALF_OPEN, "budget": 500_000}, True),
+        ("halt-on HIGH; warn-on MEDIUM; require-quality S", {"risk": HIGH, "tier": Tier.D}, True),
+        ("halt-on HIGH; oversight halt", {"risk": HIGH}, False),
+        ("halt-on HIGH; oversight halt", {"risk": CRITICAL}, False),
+        ("oversight halt", {"risk": CRITICAL}, False),
+        ("halt-on HIGH", {"risk": HIGH, "reviewed": False}, False),
+        ("halt-on HIGH; block-pii", {"risk": HIGH, "pii": True}, False),
+        ("halt-on HIGH; require-grounding 0.9", {"risk": HIGH, "grounding": 0.1}, False),
+        ("halt-on HIGH; require-grounding 0.9", {"risk": HIGH, "grounding": None}, False),
+        ("halt-on HIGH", {"risk": HIGH, "accept_risk": LOW}, False),
+        ("halt-on HIGH", {"risk": CRITICAL, "budget": 200_000, "charge": 350_000}, False),
+        ("halt-on HIGH", {"risk": HIGH, "breaker": BreakerState.OPEN}, False),
+        ("halt-on HIGH", {"risk": HIGH, "prohibited": True}, False),
+    ],
+)
+def test_a_halt_by_halt_on_alone_has_a_way_out(policy, given, releasable):
+    """A reviewer may accept the risk that halt-on names (reading 15), and nothing that is forbidden whatever the risk."""
+    answer = verdict(policy, **given)
+
+    assert answer.outcome.action is HALT
+    assert answer.outcome.oversight_required is releasable
 
 
 @pytest.mark.req("POL-3")

@@ -19,6 +19,7 @@ TABLE = [  # directive, then its values from loosest to tightest
     ("require-completeness", ["0.70", "0.80"]),
     ("require-quality", ["S A B C D", "S A B", "S A", "S"]),
     ("default-src", ["context parametric ckf cross-session", "context parametric", "context", "'none'"]),
+    ("max-cannot-tell", ["1.00", "0.20", "0.00"]),
     ("max-repetition", ["SIGNIFICANT", "MINOR", "NONE"]),
     ("oversight", ["log-only", "auto", "human-review", "halt"]),
 ]

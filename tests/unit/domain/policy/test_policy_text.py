@@ -82,6 +82,7 @@ def test_tv_021_refuses_an_unknown_directive():
         ("block-fabrication", Policy(block_fabrication=True)),
         ("block-repetition", Policy(block_repetition=True)),
         ("max-repetition NONE", Policy(max_repetition=Repetition.NONE)),
+        ("max-cannot-tell 0.2", Policy(max_cannot_tell=20)),
         ("upgrade-on-risk batch", Policy(upgrade_on_risk=Strategy.BATCH)),
         ("report-uri http://h:81/a%2Cb?c#d", Policy(report_uri=frozenset({"http://h:81/a%2Cb?c#d"}))),
         ("report-uri https://[2001:db8::1]", Policy(report_uri=frozenset({"https://[2001:db8::1]"}))),

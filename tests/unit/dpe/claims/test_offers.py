@@ -33,8 +33,12 @@ OFFERS = (
     "I can only help with the topics in the handbook.",
     "I'm sorry, I can't share other customers' data.",
     "I can look up another date for you if needed.",
+    "That's one for a tax adviser.",
+    "That is something for your doctor.",
 )
 FACTS = (
+    "That's a discount for the manager.",
+    "That's one for each of the 12 doctors.",
     "I can refund the full amount if you'd like.",
     "I can't recommend the drug because it causes cancer.",
     "I can open a ticket, since the server is down.",

@@ -50,3 +50,37 @@ def test_different_things(one, other):
 def test_one_thing(one, other):
     """Two statements on one subject and attribute are compared."""
     assert not distinct(one, other)
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("the metric amounts: Flour: 250 g (2 cups)", "the metric amounts: Sugar: 300 g (1 1/2 cups)"),
+        (
+            "Class 8B has 5 maths lessons in all each week: Monday: 8:15",
+            "Class 8B has 5 maths lessons in all each week: Friday: 9:10",
+        ),
+        ("FLOUR 375 g", "BUTTER 170 g"),
+        ("3 × 7 = 21", "7 × 7 = 49"),
+        ("WED 6 MAY - 2 ml with food", "THU 7 MAY - 1 ml with food"),
+    ],
+)
+def test_lines_of_everyday_lists_are_of_different_things(one, other):
+    """Items below a long lead, terse lines, equations, days of a plan."""
+    assert distinct(one, other)
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("FLOUR 375 g", "FLOUR 425 g"),
+        ("3 × 7 = 21", "3 × 7 = 24"),
+        ("WED 6 MAY - 2 ml with food", "WED 6 MAY - 4 ml with food"),
+        ("the metric amounts: Flour: 250 g", "the metric amounts: Flour: 350 g"),
+    ],
+)
+def test_lines_of_one_thing_are_not(one, other):
+    """The same name, a wrong equation, the same day."""
+    assert not distinct(one, other)

@@ -6,6 +6,7 @@ import pytest
 
 from interlock.dpe.comparison.contradiction import contradictions
 from interlock.dpe.comparison.direct import cues
+from interlock.dpe.comparison.order import told_from_the_other_end
 from interlock.dpe.comparison.value_conflicts import EnvelopeValues, conflicts, extract, frame, untraced
 from interlock.dpe.document import Claim, ClaimType
 from interlock.dpe.grounding.fabrication import EnvelopeIndex, find
@@ -118,3 +119,27 @@ def test_a_bound_in_another_notation_is_traced():
     envelope = EnvelopeValues.of(["no more than 60%"])
     assert untraced("three fifths of the plants", envelope) == ()
     assert untraced("four fifths of the plants", envelope) != ()
+
+
+@pytest.mark.req("DPE-4")
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        ("Let it cool for 15 minutes before turning it out.", "Turn it out after 15 minutes of cooling.", True),
+        ("Check the seal after you have changed the filter.", "Change the filter before you check the seal.", True),
+        ("Take the tablet before meals.", "Take the tablet after meals.", False),
+        ("Pay before the work starts.", "Pay after the work has started.", False),
+    ],
+)
+def test_one_order_may_be_told_from_both_ends(one, other, told):
+    """Before the one is after the other; the same things on the same sides are a flip."""
+    assert told_from_the_other_end(one, other) == told == told_from_the_other_end(other, one)
+
+
+@pytest.mark.req("DPE-4")
+def test_an_order_told_from_the_other_end_is_no_flip():
+    """The word alone says nothing."""
+    source = "Let the cake cool for 15 minutes before turning it out."
+
+    assert "NEGATION_FLIP" not in _kinds("Turn the cake out after 15 minutes of letting it cool.", source)
+    assert "NEGATION_FLIP" in _kinds("Let the cake cool for 15 minutes after turning it out.", source)

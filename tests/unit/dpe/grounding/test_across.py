@@ -96,3 +96,40 @@ async def test_a_stricter_mode_measures_every_language(more: dict[str, object]):
 def test_function_words_and_script_tell_the_language(text: str, expected: str | None):
     """Too few words do not tell."""
     assert tongue(text) == expected
+
+
+HOURS = "The studio is open on Sundays from 08:00 to 20:00. The oven is set to 350 °F. The fee is 45 euros."
+
+
+@pytest.mark.req("ATT-8")
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("Le dimanche, le studio est ouvert de 8 h à 20 h.", "Le dimanche, le studio est ouvert de 9 h à 21 h."),
+        (
+            "Am Sonntag ist das Studio von 8 Uhr bis 20 Uhr offen und es ist warm.",
+            "Am Sonntag ist das Studio von 7 Uhr bis 22 Uhr offen und es ist warm.",
+        ),
+        (
+            "Der Ofen ist auf 175 °C (350 °F) gestellt und es ist heiß.",
+            "Der Ofen ist auf 215 °C (350 °F) gestellt und es ist heiß.",
+        ),
+    ],
+)
+async def test_hours_and_conversions_are_figures_of_any_language(right, wrong):
+    """8 h is 08:00, and 350 °F are 175 °C."""
+    for answer, flawed in ((right, False), (wrong, True)):
+        report = await pipeline().analyse(request(answer, HOURS))
+        assert bool(report.fabrication_count) is flawed, answer
+
+
+@pytest.mark.models
+@pytest.mark.req("ATT-8")
+@pytest.mark.parametrize(("day", "risk"), [(18, common_pb2.RISK_LEVEL_LOW), (28, common_pb2.RISK_LEVEL_HIGH)])
+async def test_a_day_may_follow_from_a_period(day, risk):
+    """14 days after 4 May, in the answer's own language; another day is invented."""
+    sources = ("Bill 0718 of 4 May 2026, for Lena Hartwig.", "To pay: 194.68 EUR, within 14 days.")
+    answer = f"Die Rechnung ist über 194,68 Euro und sie ist bis zum {day}. Mai zahlbar."
+
+    found = (await pipeline().analyse(request(answer, *sources))).risk_level
+    assert (found == risk) if day == 18 else (found >= risk)

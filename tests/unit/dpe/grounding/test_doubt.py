@@ -4,6 +4,8 @@ import dataclasses
 
 import pytest
 
+from interlock.domain.policy.enforcement import breaches
+from interlock.domain.policy.policy_text import parse
 from interlock.domain.risk.composite import Calibration, Floor, RiskSignals, compose
 from interlock.domain.risk.grounding import GroundingMode
 from interlock.domain.risk.risk import RiskLevel
@@ -11,6 +13,7 @@ from interlock.dpe.document import Fact, NliScores
 from interlock.dpe.grounding.attribution import NOTHING, ClaimEvidence
 from interlock.dpe.grounding.doubt import ABOUT, LEAST_SUPPORT, NEAR, Doubts, cannot_tell
 from interlock.dpe.request import Output, Request
+from interlock.policy.report import read_findings
 from tests.support.dpe import pipeline
 
 LEASE = (
@@ -79,6 +82,18 @@ async def test_advice_beside_a_grounded_statement_costs_nothing_and_is_counted()
 
 
 @pytest.mark.models
+@pytest.mark.req("DPE-2", "POL-3")
+@pytest.mark.parametrize("more", [{}, {"grounding_required": True}])
+async def test_a_policy_can_name_it(more):
+    """Half of the checked claims are in doubt: ``max-cannot-tell`` halts below that share, whether proof is asked for or not."""
+    found = read_findings(await judged(f"{RIGHT} {ADVICE}", **more))
+
+    assert breaches(parse("max-cannot-tell 0.50"), found) == []
+    assert [one.type for one in breaches(parse("max-cannot-tell 0.49"), found)] == ["CANNOT_TELL_ABOVE_MAXIMUM"]
+    assert breaches(parse("max-cannot-tell 0.00"), read_findings(await judged(RIGHT, **more))) == []
+
+
+@pytest.mark.models
 @pytest.mark.req("DPE-2", "ATT-8")
 async def test_where_doubt_is_a_risk_the_answer_is_medium():
     """The setting ``dpe_cannot_tell: medium``, as in the profile regulated."""
@@ -92,10 +107,10 @@ async def test_where_doubt_is_a_risk_the_answer_is_medium():
 @pytest.mark.req("DPE-2", "ATT-8")
 @pytest.mark.parametrize("asked", [{"grounding_required": True}, {"grounding_mode": GroundingMode.STRICT}])
 async def test_who_asks_for_proof_gets_no_doubt_for_free(asked):
-    """A policy that requires grounding and the mode context-strict measure every claim."""
+    """A policy that requires grounding and the mode context-strict measure every claim; what is in doubt is told all the same."""
     report = await judged(f"{RIGHT} {ADVICE}", **asked)
 
-    assert report.cannot_tell_count == 0
+    assert report.cannot_tell_count == 1
     assert report.grounding_pct == 0.5
     assert report.risk_level > RiskLevel.LOW
 

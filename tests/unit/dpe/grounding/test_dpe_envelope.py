@@ -81,7 +81,7 @@ async def test_collected_units_stand_in_their_order():
         (Fact("x" * 129, "text", 0.5), "FACT_ID_INVALID"),
         (Fact("f1", "", 0.5), "FACT_CONTENT_INVALID"),
         (Fact("f1", " \n", 0.5), "FACT_CONTENT_INVALID"),
-        (Fact("f1", "x" * 32_769, 0.5), "FACT_CONTENT_INVALID"),
+        (Fact("f1", "x" * 262_145, 0.5), "FACT_CONTENT_INVALID"),
         (Fact("f1", "text", math.nan), "FACT_IMPORTANCE_INVALID"),
         (Fact("f1", "text", 1.01), "FACT_IMPORTANCE_INVALID"),
         (Fact("f1", "text", -0.01), "FACT_IMPORTANCE_INVALID"),

@@ -232,3 +232,14 @@ def test_a_part_of_a_source_is_no_invented_value():
     assert fabricated(EnvelopeIndex.of([lease[0].content], "", lease), "Dogs are subject to clause 2.") == ()
     assert fabricated(EnvelopeIndex.of([lease[0].content], "", lease), "Dogs are subject to clause 7.") == ("clause 7",)
     assert fabricated(EnvelopeIndex.of([plain[0].content], "", plain), "Dogs are subject to clause 7.") == ()
+
+
+@pytest.mark.req("DPE-3")
+def test_capitals_of_a_list_in_capitals_are_no_names():
+    """A packing list may shout; a single line in capitals among others may name something."""
+    lines = ["4 T-SHIRTS", "RAINCOAT", "TOOTHBRUSH", "POCKET MONEY"]
+    listed = [claim(text, (text.split()[-1], "ORG"), claim_id=f"c{n}") for n, text in enumerate(lines)]
+    assert not {
+        name for name, texts in find(listed, ACT).items() if any(text.isupper() for text in texts if not text.isdigit())
+    }
+    assert find([claim("The report is by GLOBEX.", ("GLOBEX", "ORG")), *listed[:1]], ACT)["c1"] == ("GLOBEX",)

@@ -10,6 +10,7 @@ import pytest
 from interlock.domain.risk.risk import RiskLevel
 from interlock.dpe.grounding.tools import calls
 from interlock.dpe.request import DeclaredTool, Output, Request
+from interlock.policy.report import read_findings
 from tests.support.asked import asked, tool
 from tests.support.dpe import pipeline
 from tests.support.texts.calls import CORRECT, PLANTED, Row
@@ -67,6 +68,27 @@ def test_a_claim_says_what_it_rests_on(user, arguments, kind, text_id):
     claim = one(user, "get_weather", arguments, CITY).claims[1]
 
     assert (claim.kind, claim.evidence.fact_id) == (kind, text_id)
+
+
+@pytest.mark.req("ATT-5")
+def test_an_order_of_the_system_names_no_day():
+    """*Now begin!* leaves no date to the calendar."""
+    told = [{"role": "system", "content": "Always be brief. Now begin!"}, {"role": "user", "content": "Book room 4."}]
+
+    assert one(told, "book", {"room": 4, "day": "2025-08-29"}).findings == (calls.UNGROUNDED_ARGUMENT,)
+
+
+@pytest.mark.req("ATT-5")
+@pytest.mark.parametrize(
+    ("day", "found"),
+    [("2026-05-12", ()), ("2026-05-13", ("UNGROUNDED_ARGUMENT",)), ("2026-09-12", ("UNGROUNDED_ARGUMENT",))],
+)
+def test_a_day_without_a_month_is_the_next_one(day, found):
+    """*The 12th* follows the day that the user has told; another day, or a far one, is nobody's."""
+    told = [{"role": "user", "content": "It's the 5th of May 2026."}, {"role": "assistant", "content": "Noted."},
+            {"role": "user", "content": "Can we come on the 12th to have him checked?"}]  # fmt: skip
+
+    assert one(told, "appointments", {"date": day}).findings == found
 
 
 @pytest.mark.req("ATT-5")
@@ -136,6 +158,7 @@ async def test_lookups_are_medium_at_most():
     report = await pipeline().analyse(made)
 
     assert (report.risk_level, list(report.floors)) == (RiskLevel.MEDIUM, ["UNUSUAL_ARGUMENT"])
+    assert 0.0 <= (read_findings(report).cannot_tell or 0.0) <= 1.0
 
 
 @pytest.mark.req("ATT-5")

@@ -122,3 +122,40 @@ def test_many_figures_are_judged_in_bounded_time(figures):
     sentences = [f"Field {n} has {figure} kg." for n, figure in enumerate(figures)]
     named = {len(sentences): ("987654321 kg",)}
     assert _beyond(named, *sentences, "Together they have 987654321 kg.") == named
+
+
+@pytest.mark.req("ATT-5")
+@pytest.mark.parametrize(
+    ("figure", "wrong", "sentences", "context"),
+    [
+        ("£8.60", "£9.60", ["Flour; Price: £1.30", "Eggs; Price: £7.30", "Total; Price: {}"], {}),
+        ("338 km", "131 km", ["It sails 210 miles, so {}."], {}),
+        ("300 g", "900 g", ["Sugar: {} (1 1/2 cups)"], {"facts": ["1 1/2 cups sugar"]}),
+        ("112", "131", ["fat g: {}"], {"facts": ['{"slice": {"fat_g": 14, "sugar_g": 38}, "slices": 8}']}),
+        ("40 days", "60 days", ["He eats 300 g a day.", "The bag of 12 kg lasts {}."], {}),
+        ("10 May", "14 May", ["It begins tomorrow, on {}."], {"query": "Today is 9 May."}),
+        ("5", "7", ["The ship has {} decks: Sun", "The ship has {} decks: Pool", "The ship has {} decks: Bar",
+                    "The ship has {} decks: Car", "The ship has {} decks: Boat"], {}),
+        ("3,080", "3,800", ["kcal: {}"], {"prior": ["Each slice has 385 kcal, so all 8 slices have 3,080 kcal."]}),
+    ],
+)  # fmt: skip
+def test_everyday_results_are_within_reach(figure, wrong, sentences, context):
+    """Totals of a column, conversions, weights of volumes, fields times a count, items of a list; another figure is not."""
+    for text, reached in ((figure, True), (wrong, False)):
+        told = [sentence.format(text) for sentence in sentences]
+        found = {n: (text,) for n, sentence in enumerate(sentences) if "{}" in sentence}
+        assert (_beyond(found, *told, **context) == {}) is reached, text
+
+
+@pytest.mark.req("ATT-5")
+def test_the_figure_of_another_unit_is_a_slip():
+    """Four days are not within reach where the source says four weeks."""
+    told = ["Once opened, finish it within four days of its twelve weeks."]
+    assert _beyond({0: ("four days",)}, *told, source="Once opened, finish it within four weeks.")
+
+
+@pytest.mark.req("ATT-5")
+def test_what_a_source_names_itself_is_not_reckoned():
+    """The water of the recipe is stated: only its own figure counts, not any that others make."""
+    facts = ['{"water_ml": 350, "flour_g": 483, "rye_g": 434}']
+    assert _beyond({0: ("917 ml",)}, "water ml: 917 ml", facts=facts)

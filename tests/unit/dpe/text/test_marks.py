@@ -112,3 +112,13 @@ def test_arguments_of_a_tool_have_no_marks():
 
     assert "[1]" in view.text.chars
     assert view.marks.found == ()
+
+
+@pytest.mark.req("ATT-7")
+def test_an_answer_in_a_call_has_its_marks():
+    """What a framework takes by a call is an answer like any other; each mark keeps its place in the arguments."""
+    sent = '{"answer": "It runs for \\"two\\" years (clause 2)."}'
+    (written, *_) = viewed([Output(0, sent, "answer", "final_answer")])
+
+    assert written.text.chars == 'It runs for "two" years.'
+    assert [sent[mark.start : mark.end] for mark in written.marks.found] == ["clause 2"]

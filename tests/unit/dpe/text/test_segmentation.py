@@ -28,6 +28,12 @@ def words(texts) -> list[int]:
         ("Dr. Smith went home. He slept.", ["Dr. Smith went home.", "He slept."]),
         ("No full stop\n\nNext paragraph", ["No full stop", "Next paragraph"]),
         ("東京は首都です。人口は多い。", ["東京は首都です。", "人口は多い。"]),
+        ("Zahlbar bis zum 18. Mai ohne Abzug. Danach nicht.", ["Zahlbar bis zum 18. Mai ohne Abzug.", "Danach nicht."]),
+        ("Fakturaen skal betales den 3. juni i banken.", ["Fakturaen skal betales den 3. juni i banken."]),
+        ("Platí to od 1. července do konce roku.", ["Platí to od 1. července do konce roku."]),
+        ("Das gilt z. B. Hunden in Nr. 7 des Vertrags.", ["Das gilt z. B. Hunden in Nr. 7 des Vertrags."]),
+        ("SUGAR 450 g", ["SUGAR 450 g"]),
+        ("The bill is 12. Many pay it. You pay 5.", ["The bill is 12.", "Many pay it.", "You pay 5."]),
     ],
 )
 def test_sentences_end_where_readers_end_them(raw, found):

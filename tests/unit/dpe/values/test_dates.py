@@ -9,6 +9,7 @@ from interlock.dpe.values.moments import Moment, agree, comparable, covers
 
 MAY_25 = Moment(years=(2026, 2026), months=(5, 5), day=25)
 DATES = {
+    "09/2021": Moment((2021, 2021), (9, 9)),
     "25 May 2026": MAY_25,
     "May 25, 2026": MAY_25,
     "May 25th, 2026": MAY_25,
@@ -46,6 +47,8 @@ DATES = {
     "Thursday": Moment(weekday=3),
 }
 NO_DATES = [
+    "rule 09/3000",
+    "version 9/2021",
     "he may march on",
     "yesterday",
     "last year",

@@ -136,7 +136,7 @@ def test_mermaid_draws_every_window_frame_and_delegation():
         "Window 2a FAN_OUT, Quality=A, Risk=LOW, Budget=0.95 push",
         "Window 2a FAILED FAN_OUT push",
         "Window 1 HALTED root, LINEAR, Quality=C, Risk=CRITICAL, Budget=0.08 push",
-        "crp_sess_legal, specialist_legal, depth 1, HALTED, Budget=0.08, OPEN",
+        "crp_sess_legal, specialist_legal, depth 1, HALTED, Budget=0.08, Charged=0.00, OPEN",
         "SUMMARY, 120 tokens",
         "delegates to specialist_legal",
         "no window yet",

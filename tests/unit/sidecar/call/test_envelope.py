@@ -100,7 +100,7 @@ def test_the_prompt_holds_every_text():
         ({"facts": [{"id": "a", "content": "x"}, {"id": "a", "content": "y"}]}, "INVALID_FACT"),
         ({"query": 3}, "INVALID_FACT"),
         ({"facts": [{"id": str(i), "content": "x"} for i in range(5)]}, "TOO_MANY_FACTS"),
-        ({"facts": [{"id": "a", "content": "x" * 32_769}]}, "FACT_TOO_LARGE"),
+        ({"facts": [{"id": "a", "content": "x" * 262_145}]}, "FACT_TOO_LARGE"),
         ({"facts": [{"id": "a", "content": "é" * 1025}]}, "TEXT_TOO_LARGE"),
         ({"query": "x" * 2049}, "TEXT_TOO_LARGE"),
     ],

@@ -146,6 +146,25 @@ def test_a_function_may_be_the_form_of_the_answer(name, description, forced, ret
     assert [one.returns_answer for one in roles.declared(body)] == [returns]
 
 
+@pytest.mark.req("ATT-5")
+@pytest.mark.parametrize(
+    ("name", "description", "parameters", "returns"),
+    [
+        ("submit", "", {"answer": {"type": "string"}}, True),
+        ("attempt_completion", "", {"result": {"type": "string"}}, True),
+        ("finalize", "Gives the final answer to the user.", {"answer": {"type": "any"}}, True),
+        ("submit", "", {"answer": {"type": "string"}, "amount": {"type": "number"}}, False),
+        ("submit", "", {"order": {"type": "string"}}, False),
+        ("send_mail", "Sends a reply to the customer.", {"to": {"type": "string"}, "text": {"type": "string"}}, False),
+    ],
+)
+def test_a_function_that_takes_one_text_for_the_user_returns_the_answer(name, description, parameters, returns):
+    """By its name or by what it is declared to do; one that takes anything beside the answer acts."""
+    function = {"name": name, "description": description, "parameters": {"type": "object", "properties": parameters}}
+
+    assert [one.returns_answer for one in roles.declared({"functions": [function]})] == [returns]
+
+
 @pytest.mark.req("ATT-8")
 def test_sources_from_before_the_last_words_are_told_apart():
     """What a tool found for the question is new; what it found for an earlier one, and the context of the system, is not."""

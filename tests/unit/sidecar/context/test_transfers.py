@@ -54,7 +54,7 @@ class Maker:
         if isinstance(self.summary, Exception):
             raise self.summary
         said = message(self.summary) if isinstance(self.summary, str) else self.summary
-        return completion.read(json.dumps(provided(said)).encode(), wanted=8, max_depth=32)
+        return completion.read(json.dumps(provided(said)).encode(), completion.AnswerAsked("m", 8), max_depth=32)
 
     async def check(self, text: str, summary: str) -> float:
         self.checked.append((text, summary))

@@ -34,7 +34,7 @@ def test_what_was_checked_is_what_is_forwarded():
         "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}, "strict": True}}],
         "tool_choice": {"type": "function", "function": {"name": "f"}}, "parallel_tool_calls": False,
         "response_format": {"type": "json_schema", "json_schema": {"name": "s"}}, "reasoning_effort": "low",
-        "logprobs": True, "top_logprobs": 3, "metadata": {"k": "v"}, "service_tier": "auto", "store": False,
+        "logprobs": True, "top_logprobs": 0, "metadata": {"k": "v"}, "service_tier": "auto", "store": False,
         "modalities": ["text"],
     }  # fmt: skip
     checked = chat.read(
@@ -78,6 +78,8 @@ def test_nulls_say_nothing():
          "messages[0].tool_calls"),
         (request(messages=[{"role": "tool", "content": "x"}]), "INVALID_PARAMETER", "messages[0].tool_call_id"),
         (request(temperature="hot"), "INVALID_PARAMETER", "temperature"),
+        (request(logprobs=True, top_logprobs=3), "UNSUPPORTED_CONTENT", "top_logprobs"),
+        (request(top_logprobs=21), "INVALID_PARAMETER", "top_logprobs"),
         (request(temperature=True), "INVALID_PARAMETER", "temperature"),
         (request(temperature=2.1), "INVALID_PARAMETER", "temperature"),
         (request(temperature=float("nan")), "INVALID_PARAMETER", "temperature"),

@@ -14,18 +14,19 @@ from tests.support.servers.provider import completion as provided
 from tests.support.servers.provider import message, tool_call
 
 
-def read(value: Any, wanted: int = 1) -> completion.Completion:
+def read(value: Any, wanted: int = 1, *, logprobs: bool = False) -> completion.Completion:
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
-    return completion.read(data, wanted=wanted, max_depth=32)
+    return completion.read(data, completion.AnswerAsked("asked-model", wanted, logprobs), max_depth=32)
 
 
 def texts(answer: completion.Completion) -> list[tuple[int, str, str]]:
     return [(output.choice_index, output.kind, output.text) for output in answer.outputs]
 
 
+@pytest.mark.finding("F-24")
 @pytest.mark.req("SVC-2")
 def test_only_what_is_known_is_delivered():
-    """Fields that nobody analysed do not come through, wherever they stand."""
+    """Fields that nobody analysed do not come through, wherever they stand; the id and the time come later (I17)."""
     value = provided(
         {**message("Fine."), "annotations": [{"url": "x"}], "audio": {"data": "x"}},
         secret="x", prompt_filter_results=["x"], system_fingerprint="fp_1", service_tier="default",
@@ -33,14 +34,19 @@ def test_only_what_is_known_is_delivered():
     value["choices"][0]["content_filter_results"] = {"hate": "x"}
     value["usage"]["note"] = "x"
 
-    assert json.loads(read(value).body) == {
-        "id": "chatcmpl-1", "object": "chat.completion", "created": 1_700_000_000, "model": "test-model",
-        "system_fingerprint": "fp_1", "service_tier": "default",
+    answer = read(value)
+
+    assert json.loads(completion.identified(answer, "chatcmpl-ours", 5).body) == {
+        "id": "chatcmpl-ours", "object": "chat.completion", "created": 5, "model": "asked-model", "service_tier": "default",
         "choices": [{"index": 0, "message": message("Fine."), "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
     }  # fmt: skip
+    assert answer.dropped == (
+        "annotations", "audio", "content_filter_results", "other", "prompt_filter_results", "system_fingerprint", "usage",
+    )  # fmt: skip
 
 
+@pytest.mark.finding("F-23")
 @pytest.mark.req("SVC-2", "ATT-5")
 def test_a_call_without_arguments_is_a_call():
     """Its name may say it all; it is judged with the name, and so is the form of older models (A-26)."""
@@ -56,15 +62,31 @@ def test_a_call_without_arguments_is_a_call():
     assert b'"function_call":{"name":"pay"' in sse.encode(answer.completion, include_usage=False)
 
 
+def ids_of(*given: str | None) -> list[str]:
+    calls = [{**tool_call("f", "{}"), "id": one} for one in given]
+    return [call["id"] for call in read(provided(message(None, tool_calls=calls))).choices[0]["message"]["tool_calls"]]
+
+
+@pytest.mark.finding("F-23", "F-24")
 @pytest.mark.req("ATT-5")
 def test_the_id_of_a_call_says_nothing():
-    """Nobody judges an id, so that a text in its place does not come through; the same one keeps the same name."""
-    said = [tool_call("f", "{}", text) for text in ("wire 9 million now", "wire 9 million now", "call_1", "x" * 300)]
-    ids = [call["id"] for call in read(provided(message(None, tool_calls=said))).choices[0]["message"]["tool_calls"]]
+    """Nobody judges an id: each is made anew, differs from the others, and the same one keeps the same name."""
+    given = ("wire 9 million now", "wire_9_million", "wire_9_million", "x" * 300, "", None)
+    first, again = ids_of(*given), ids_of(*given)
 
-    assert ids[0] == ids[1] != ids[3]
-    assert ids[2] == "call_1"
-    assert all(re.fullmatch(r"call_[0-9a-f]{24}", name) for name in (ids[0], ids[3]))
+    assert first == again
+    assert len(set(first)) == len(given)
+    assert all(re.fullmatch(r"call_[0-9a-f]{24}", name) for name in first)
+
+
+@pytest.mark.finding("F-23", "F-24")
+def test_an_id_keeps_the_form_that_some_models_want_back():
+    """Nine letters and digits stay nine; a function's own name with a number is judged with the name, another's is a text."""
+    short, own, other, long = ids_of("Zq9cAnary", "functions.f:0", "functions.wire_it_now:0", "functions.f:12345")
+
+    assert re.fullmatch(r"[0-9a-f]{9}", short)
+    assert own == "functions.f:0"
+    assert all(re.fullmatch(r"call_[0-9a-f]{24}", name) for name in (other, long))
 
 
 @pytest.mark.req("SVC-2")
@@ -86,20 +108,130 @@ def test_a_choice_that_says_nothing_is_judged_too():
     assert texts(read(provided(message(None)))) == [(0, "content", "")]
 
 
-def test_log_probabilities_cannot_tell_another_text():
-    """Tokens that spell something else than the message are analysed as well (A-26)."""
-    value = provided(message("Fine."))
-    told = [{"token": "Not", "logprob": -0.1, "bytes": None}, {"token": " fine.", "logprob": -0.2, "extra": "x"}]
-    value["choices"][0]["logprobs"] = {"content": told, "extra": "x"}
-    answer = read(value)
+def spelled(*tokens: Any, text: str = "Fine.") -> dict[str, Any]:
+    value = provided(message(text))
+    value["choices"][0]["logprobs"] = {"content": list(tokens), "extra": "x"}
+    return value
 
-    assert texts(answer) == [(0, "content", "Fine."), (0, "content", "Not fine.")]
+
+FINE = ({"token": "Fi", "logprob": -0.1, "bytes": None}, {"token": "ne.", "logprob": -0.2, "extra": "x"})
+
+
+@pytest.mark.finding("F-24")
+def test_log_probabilities_that_were_asked_for_spell_the_answer():
+    """Tokens that are the judged text are passed on, without their alternatives and whatever else stands beside them."""
+    told = [{**one, "top_logprobs": [{"token": "Not", "logprob": -3}]} for one in FINE]
+    answer = read(spelled(*told), logprobs=True)
+
+    assert texts(answer) == [(0, "content", "Fine.")]
+    assert answer.dropped == ("other", "top_logprobs")
     assert answer.completion["choices"][0]["logprobs"] == {
         "content": [
-            {"token": "Not", "logprob": -0.1, "bytes": list(b"Not"), "top_logprobs": []},
-            {"token": " fine.", "logprob": -0.2, "bytes": list(b" fine."), "top_logprobs": []},
+            {"token": "Fi", "logprob": -0.1, "bytes": list(b"Fi"), "top_logprobs": []},
+            {"token": "ne.", "logprob": -0.2, "bytes": list(b"ne."), "top_logprobs": []},
         ]
     }
+
+
+@pytest.mark.finding("F-24")
+def test_a_token_may_end_within_a_character():
+    """What a token is called is told by its bytes, whatever the provider calls it."""
+    parts = [bytes([one]) for one in "é".encode()]
+    told = [{"token": "anything", "logprob": -1, "bytes": list(part)} for part in parts]
+    answer = read(spelled(*told, text="é"), logprobs=True)
+
+    assert [one["token"] for one in answer.choices[0]["logprobs"]["content"]] == ["\\xc3", "\\xa9"]
+
+
+@pytest.mark.finding("F-24")
+@pytest.mark.parametrize(
+    ("value", "asked"),
+    [
+        (spelled(*FINE), False),
+        (spelled(*FINE[:1]), True),
+        (spelled({"token": "Not ", "logprob": -1}, *FINE), True),
+        (spelled({**FINE[0], "bytes": list(b"No")}, FINE[1]), True),
+        (spelled({**FINE[0], "bytes": [300]}, FINE[1]), True),
+        (spelled({**FINE[0], "logprob": "high"}, FINE[1]), True),
+        (spelled("Fine."), True),
+        (provided(message("Fine."), choices=[{"index": 0, "message": message("Fine."), "logprobs": "x"}]), True),
+    ],
+)
+def test_log_probabilities_cannot_tell_another_text(value, asked):
+    """Tokens that were not asked for, or spell something else than the message, are left out (A-26)."""
+    answer = read(value, logprobs=asked)
+
+    assert "logprobs" not in answer.choices[0]
+    assert "logprobs" in answer.dropped
+
+
+@pytest.mark.finding("F-24")
+@pytest.mark.parametrize(
+    ("given", "calls", "told", "dropped"),
+    [
+        ("length", False, "length", ()),
+        ("STOP", False, "stop", ()),
+        ("end_turn", False, "stop", ()),
+        ("tool_use", True, "tool_calls", ()),
+        ("error", False, "length", ()),
+        ("safety", False, "content_filter", ()),
+        (None, False, "stop", ()),
+        (None, True, "tool_calls", ()),
+        ("a\r\nb", False, "stop", ("finish_reason",)),
+        ("wire_nine_million_now", True, "tool_calls", ("finish_reason",)),
+        ({"x": "y"}, False, "stop", ("finish_reason",)),
+    ],
+)
+def test_how_an_answer_ended_is_a_word_of_the_vendor(given, calls, told, dropped):
+    """Words of other providers are told in the vendor's; a word that nobody knows is left out."""
+    value = provided(message("x", **({"tool_calls": [tool_call("f", "{}")]} if calls else {})))
+    value["choices"][0]["finish_reason"] = given
+    answer = read(value)
+
+    assert (answer.choices[0]["finish_reason"], answer.dropped) == (told, dropped)
+
+
+@pytest.mark.finding("F-24")
+@pytest.mark.parametrize(
+    ("given", "told", "dropped"),
+    [
+        (None, {}, ()),
+        ("many", {}, ("usage",)),
+        ({"total_tokens": 3}, {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 3}, ()),
+        (
+            {"prompt_tokens": 2, "completion_tokens": 1},
+            {"prompt_tokens": 2, "completion_tokens": 1, "total_tokens": 3},
+            (),
+        ),
+        (
+            {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0, "completion_tokens_details": None},
+            {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+            (),
+        ),
+        ({"total_tokens": "3"}, {}, ("usage",)),
+        ({"prompt_tokens_details": {"cached_tokens": 1}}, {}, ("usage",)),
+        (
+            {"total_tokens": 3, "prompt_tokens_details": {"cached_tokens": 1, "audio_tokens": None}},
+            {
+                "prompt_tokens": 0,
+                "completion_tokens": 0,
+                "total_tokens": 3,
+                "prompt_tokens_details": {"cached_tokens": 1},
+            },
+            (),
+        ),
+        (
+            {"total_tokens": 3, "prompt_tokens_details": {"wire_it_now": 1}},
+            {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 3, "prompt_tokens_details": {}},
+            ("usage",),
+        ),
+    ],
+)
+def test_usage_is_the_counts_that_the_vendor_names(given, told, dropped):
+    """A key is a text, too; and the three counts that the vendor's type demands are there together."""
+    answer = read(provided(message("x"), usage=given))
+
+    assert (dict(answer.usage), answer.dropped) == (told, dropped)
 
 
 def broken(**more: Any) -> dict[str, Any]:
@@ -125,16 +257,15 @@ def broken(**more: Any) -> dict[str, Any]:
         (broken(choices=[{"index": 0, "message": "x"}]), "MESSAGE"),
         (broken(choices=[{"index": 1, "message": message("x")}]), "CHOICE_INDEX"),
         (broken(choices=[{"index": True, "message": message("x")}]), "CHOICE_INDEX"),
-        (broken(choices=[{"index": 0, "message": message("x"), "finish_reason": "a\r\nb"}]), "FINISH_REASON"),
         (provided({"role": "system", "content": "x"}), "ROLE"),
         (provided(message(["x"])), "CONTENT"),
         (provided(message(None, refusal=3)), "REFUSAL"),
         (provided(message(None, tool_calls={"a": 1})), "TOOL_CALLS"),
-        (provided(message(None, tool_calls=[{"type": "custom", "custom": {"input": "x"}}])), "TOOL_CALL"),
+        (provided(message(None, tool_calls=[{"type": "custom", "custom": {"input": "x"}}])), "CUSTOM_TOOL_CALL"),
+        (provided(message(None, tool_calls=[{**tool_call("f", "{}"), "id": 3}])), "TOOL_CALL_ID"),
+        (provided({**message(None), "function_call": {"name": "f", "arguments": None}}), "TOOL_CALL"),
         (provided(message(None, tool_calls=[tool_call("f\r\nset-cookie", "{}")])), "TOOL_CALL"),
         (provided(message(None, tool_calls=[{**tool_call("f", ""), "function": {"name": "f"}}])), "TOOL_CALL"),
-        (broken(id="a\r\nb"), "ID"),
-        (broken(model="m\u241f"), "MODEL"),
     ],
 )
 def test_what_is_no_completion_is_refused(value, fault):

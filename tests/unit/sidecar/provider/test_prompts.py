@@ -28,7 +28,7 @@ _QUOTATION = re.compile(r'<quoted id="([0-9a-f]{24})">\n(.*)\n</quoted id="\1">'
 def answer(content: str | None, *, finish: str = "stop", **more) -> completion.Completion:
     given = provided(message(content, **more))
     given["choices"][0]["finish_reason"] = finish
-    return completion.read(json.dumps(given).encode(), wanted=1, max_depth=32)
+    return completion.read(json.dumps(given).encode(), completion.AnswerAsked("m", logprobs=True), max_depth=32)
 
 
 def prior(*texts: str) -> list[dpe_pb2.PriorWindow]:
@@ -201,7 +201,7 @@ def test_joined_answers_are_one_text_without_what_belonged_to_the_parts():
     """Log-probabilities spell the first text only, so they go; the finish is the second's."""
     first = provided(message("One. ", reasoning_content="hm"))
     first["choices"][0]["logprobs"] = {"content": [{"token": "One. ", "logprob": -0.1}]}
-    before = completion.read(json.dumps(first).encode(), wanted=1, max_depth=32)
+    before = completion.read(json.dumps(first).encode(), completion.AnswerAsked("m", logprobs=True), max_depth=32)
     joined = remediation.continued(before, answer("Two.", finish="length"))
 
     assert joined.choices == [

@@ -24,7 +24,7 @@ BODY: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "
 
 def answer(*messages: Mapping[str, Any] | str) -> Completion:
     given = [message(one) if isinstance(one, str) else one for one in messages]
-    return completion.read(json.dumps(provided(*given)).encode(), wanted=8, max_depth=32)
+    return completion.read(json.dumps(provided(*given)).encode(), completion.AnswerAsked("m", 8), max_depth=32)
 
 
 class Passes:

@@ -243,7 +243,7 @@ class AppendRequest(_message.Message):
     pattern: _builtins.str
     """LINEAR, FAN_OUT, FAN_IN or BRANCH; empty means LINEAR. Only a linear window must be the first that continues its parent."""
     held: _builtins.bytes
-    """What a held response would be released as; kept encrypted until a decision or the expiry. Only with status HELD."""
+    """What a held response would be released as; kept encrypted until a decision or the expiry. Only with status HELD or HALTED."""
     hold_s: _builtins.int
     """How long it may be released, seconds from the seal. Only with held."""
     policy_hash: _builtins.str
@@ -377,22 +377,26 @@ class Standing(_message.Message):
     SESSION_BUDGET_MICROS_FIELD_NUMBER: _builtins.int
     SEALED_WINDOWS_FIELD_NUMBER: _builtins.int
     STARTED_SESSIONS_FIELD_NUMBER: _builtins.int
+    ENDED_FIELD_NUMBER: _builtins.int
     session_budget_micros: _builtins.int
     """Lowest budget that a settlement below it left it, millionths; 1,000,000 where none lowered it."""
     sealed_windows: _builtins.int
     """Windows that were sealed."""
     started_sessions: _builtins.int
     """Sessions that it started below it."""
+    ended: _builtins.bool
+    """Whether its client ended it."""
     def __init__(
         self,
         *,
         session_budget_micros: _builtins.int = ...,
         sealed_windows: _builtins.int = ...,
         started_sessions: _builtins.int = ...,
+        ended: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["sealed_windows", b"sealed_windows", "session_budget_micros", b"session_budget_micros", "started_sessions", b"started_sessions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended", b"ended", "sealed_windows", b"sealed_windows", "session_budget_micros", b"session_budget_micros", "started_sessions", b"started_sessions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -458,8 +462,11 @@ class GetContentsRequest(_message.Message):
 
     SESSION_ID_FIELD_NUMBER: _builtins.int
     WINDOW_IDS_FIELD_NUMBER: _builtins.int
+    VIEWER_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session."""
+    viewer: _builtins.str
+    """The person who looks at them, where it is one: recorded as CONTENT_VIEWED before the answer. Empty for a service."""
     @_builtins.property
     def window_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Windows, in the order wanted; those without content are left out of the answer."""
@@ -469,10 +476,11 @@ class GetContentsRequest(_message.Message):
         *,
         session_id: _builtins.str = ...,
         window_ids: _abc.Iterable[_builtins.str] | None = ...,
+        viewer: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id", "window_ids", b"window_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id", "viewer", b"viewer", "window_ids", b"window_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -593,6 +601,208 @@ class DropContentResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DropContentResponse: _TypeAlias = DropContentResponse  # noqa: Y015
+
+@_typing.final
+class KeepAnswerRequest(_message.Message):
+    """KeepAnswerRequest carries an answer to keep."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    PREVIOUS_ID_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
+    window_id: _builtins.str
+    """Window of the answer; sealed."""
+    scope: _builtins.str
+    """Caller that it is kept for."""
+    previous_id: _builtins.str
+    """Window of the answer that its request went on from; empty: none."""
+    kept: _builtins.bytes
+    """What is kept, up to 16 MiB. This service does not look into it."""
+    def __init__(
+        self,
+        *,
+        window_id: _builtins.str = ...,
+        scope: _builtins.str = ...,
+        previous_id: _builtins.str = ...,
+        kept: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kept", b"kept", "previous_id", b"previous_id", "scope", b"scope", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeepAnswerRequest: _TypeAlias = KeepAnswerRequest  # noqa: Y015
+
+@_typing.final
+class KeepAnswerResponse(_message.Message):
+    """KeepAnswerResponse tells how long it is kept, or carries a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    expires_at: _builtins.str
+    """When it goes, RFC 3339 in UTC."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when it could not be kept."""
+
+    def __init__(
+        self,
+        *,
+        expires_at: _builtins.str = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeepAnswerResponse: _TypeAlias = KeepAnswerResponse  # noqa: Y015
+
+@_typing.final
+class KeptAnswer(_message.Message):
+    """KeptAnswer is an answer as it was kept."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
+    window_id: _builtins.str
+    """Window."""
+    kept: _builtins.bytes
+    """What was kept."""
+    def __init__(
+        self,
+        *,
+        window_id: _builtins.str = ...,
+        kept: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kept", b"kept", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeptAnswer: _TypeAlias = KeptAnswer  # noqa: Y015
+
+@_typing.final
+class GetKeptAnswersRequest(_message.Message):
+    """GetKeptAnswersRequest names the last answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    ALONE_FIELD_NUMBER: _builtins.int
+    window_id: _builtins.str
+    """Window."""
+    scope: _builtins.str
+    """Caller that asks."""
+    alone: _builtins.bool
+    """Whether what it goes on from is left out."""
+    def __init__(
+        self,
+        *,
+        window_id: _builtins.str = ...,
+        scope: _builtins.str = ...,
+        alone: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alone", b"alone", "scope", b"scope", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetKeptAnswersRequest: _TypeAlias = GetKeptAnswersRequest  # noqa: Y015
+
+@_typing.final
+class GetKeptAnswersResponse(_message.Message):
+    """GetKeptAnswersResponse carries the answers or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeptAnswer]:
+        """The oldest first; the one asked for is the last."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when one of them is not there for this caller."""
+
+    def __init__(
+        self,
+        *,
+        answers: _abc.Iterable[Global___KeptAnswer] | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetKeptAnswersResponse: _TypeAlias = GetKeptAnswersResponse  # noqa: Y015
+
+@_typing.final
+class DropKeptAnswerRequest(_message.Message):
+    """DropKeptAnswerRequest names an answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    window_id: _builtins.str
+    """Window."""
+    scope: _builtins.str
+    """Caller that asks."""
+    def __init__(
+        self,
+        *,
+        window_id: _builtins.str = ...,
+        scope: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["scope", b"scope", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DropKeptAnswerRequest: _TypeAlias = DropKeptAnswerRequest  # noqa: Y015
+
+@_typing.final
+class DropKeptAnswerResponse(_message.Message):
+    """DropKeptAnswerResponse tells that it is gone, or carries a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DROPPED_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    dropped: _builtins.bool
+    """Whether something was deleted."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing could be deleted."""
+
+    def __init__(
+        self,
+        *,
+        dropped: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DropKeptAnswerResponse: _TypeAlias = DropKeptAnswerResponse  # noqa: Y015
 
 @_typing.final
 class RecordRequest(_message.Message):
@@ -803,6 +1013,7 @@ class GetReportResponse(_message.Message):
     REPORT_JSON_FIELD_NUMBER: _builtins.int
     REPORT_HASH_FIELD_NUMBER: _builtins.int
     HMAC_FIELD_NUMBER: _builtins.int
+    INTEGRITY_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window."""
@@ -814,6 +1025,8 @@ class GetReportResponse(_message.Message):
     """SHA-256 of the stored bytes."""
     hmac: _builtins.str
     """Window HMAC."""
+    integrity: _common_pb2.ChainIntegrity.ValueType
+    """The chain up to and including the window, verified now."""
     @_builtins.property
     def refusal(self) -> _common_pb2.Refusal:
         """Set when there is no such report."""
@@ -826,11 +1039,12 @@ class GetReportResponse(_message.Message):
         report_json: _builtins.bytes = ...,
         report_hash: _builtins.str = ...,
         hmac: _builtins.str = ...,
+        integrity: _common_pb2.ChainIntegrity.ValueType = ...,
         refusal: _common_pb2.Refusal | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hmac", b"hmac", "refusal", b"refusal", "report_hash", b"report_hash", "report_json", b"report_json", "session_id", b"session_id", "window_id", b"window_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hmac", b"hmac", "integrity", b"integrity", "refusal", b"refusal", "report_hash", b"report_hash", "report_json", b"report_json", "session_id", b"session_id", "window_id", b"window_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1154,19 +1368,25 @@ class ListSessionsRequest(_message.Message):
 
     SCOPE_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     """Caller's key id; empty: those of all callers."""
     limit: _builtins.int
     """How many, 1 to 1,000; 0: 50."""
+    @_builtins.property
+    def before(self) -> Global___ListedSession:
+        """The last session of the page before, of which session_id and created_at are read; unset: from the latest on."""
+
     def __init__(
         self,
         *,
         scope: _builtins.str = ...,
         limit: _builtins.int = ...,
+        before: Global___ListedSession | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["before", b"before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit", "scope", b"scope"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before", b"before", "limit", b"limit", "scope", b"scope"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2214,3 +2434,125 @@ class ReleaseHeldResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReleaseHeldResponse: _TypeAlias = ReleaseHeldResponse  # noqa: Y015
+
+@_typing.final
+class SealKernelRequest(_message.Message):
+    """SealKernelRequest carries records of one kernel."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_ID_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
+    kernel_id: _builtins.str
+    """Id of the kernel's audit chain."""
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[_session_pb2.KernelRecord]:
+        """Records, in order, without gaps; at most 512."""
+
+    def __init__(
+        self,
+        *,
+        kernel_id: _builtins.str = ...,
+        records: _abc.Iterable[_session_pb2.KernelRecord] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kernel_id", b"kernel_id", "records", b"records"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SealKernelRequest: _TypeAlias = SealKernelRequest  # noqa: Y015
+
+@_typing.final
+class SealKernelResponse(_message.Message):
+    """SealKernelResponse acknowledges: all of them are durable."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Number of the chain's last record."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing was sealed."""
+
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "sequence", b"sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SealKernelResponse: _TypeAlias = SealKernelResponse  # noqa: Y015
+
+@_typing.final
+class GetKernelRecordRequest(_message.Message):
+    """GetKernelRecordRequest names a kernel and a place in its chain."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_ID_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    kernel_id: _builtins.str
+    """Id of the kernel's audit chain."""
+    after: _builtins.int
+    """Number of the last record that the caller has; 0: from the first."""
+    limit: _builtins.int
+    """Most records to return; 0: all."""
+    def __init__(
+        self,
+        *,
+        kernel_id: _builtins.str = ...,
+        after: _builtins.int = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "kernel_id", b"kernel_id", "limit", b"limit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetKernelRecordRequest: _TypeAlias = GetKernelRecordRequest  # noqa: Y015
+
+@_typing.final
+class GetKernelRecordResponse(_message.Message):
+    """GetKernelRecordResponse is a part of the chain."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORDS_FIELD_NUMBER: _builtins.int
+    TIMESTAMPS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[_session_pb2.KernelRecord]:
+        """Records, in order; none for a kernel that the log does not know."""
+
+    @_builtins.property
+    def timestamps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Time of each seal, ISO 8601, one per record."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing could be read."""
+
+    def __init__(
+        self,
+        *,
+        records: _abc.Iterable[_session_pb2.KernelRecord] | None = ...,
+        timestamps: _abc.Iterable[_builtins.str] | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["records", b"records", "refusal", b"refusal", "timestamps", b"timestamps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetKernelRecordResponse: _TypeAlias = GetKernelRecordResponse  # noqa: Y015

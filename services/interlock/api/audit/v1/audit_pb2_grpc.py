@@ -70,6 +70,21 @@ class AuditServiceStub:
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentResponse.FromString,
                 _registered_method=True)
+        self.KeepAnswer = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/KeepAnswer',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.KeepAnswerRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.KeepAnswerResponse.FromString,
+                _registered_method=True)
+        self.GetKeptAnswers = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/GetKeptAnswers',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKeptAnswersRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKeptAnswersResponse.FromString,
+                _registered_method=True)
+        self.DropKeptAnswer = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/DropKeptAnswer',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropKeptAnswerRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropKeptAnswerResponse.FromString,
+                _registered_method=True)
         self.VerifyTree = channel.unary_unary(
                 '/interlock.api.audit.v1.AuditService/VerifyTree',
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.VerifyTreeRequest.SerializeToString,
@@ -134,6 +149,16 @@ class AuditServiceStub:
                 '/interlock.api.audit.v1.AuditService/EraseSession',
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.EraseSessionRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.EraseSessionResponse.FromString,
+                _registered_method=True)
+        self.SealKernel = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/SealKernel',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.SealKernelRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.SealKernelResponse.FromString,
+                _registered_method=True)
+        self.GetKernelRecord = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/GetKernelRecord',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordResponse.FromString,
                 _registered_method=True)
         self.ListHeld = channel.unary_unary(
                 '/interlock.api.audit.v1.AuditService/ListHeld',
@@ -212,6 +237,32 @@ class AuditServiceServicer:
 
     def DropContent(self, request, context):
         """DropContent deletes the content of a window that nobody was given. Repeated calls change nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def KeepAnswer(self, request, context):
+        """KeepAnswer keeps the answer of a sealed window, with what it answered, for later requests of the same caller (API-1). It is
+        encrypted under the session's data key, and goes with it or when its time is over. Repeated calls change nothing.
+
+        Refused with CONFLICT for a window that is not sealed (WINDOW_NOT_SEALED) or whose session is erased (CONTENT_ERASED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetKeptAnswers(self, request, context):
+        """GetKeptAnswers reads a kept answer of a caller, after everything that it goes on from.
+
+        Refused with NOT_FOUND (KEPT_ANSWER_NOT_FOUND) when one of them is not kept, or is another caller's.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DropKeptAnswer(self, request, context):
+        """DropKeptAnswer deletes a kept answer of a caller. Refused with NOT_FOUND (KEPT_ANSWER_NOT_FOUND) when there is none.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -318,6 +369,22 @@ class AuditServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SealKernel(self, request, context):
+        """SealKernel appends records of a kernel to its chain, each right after the record that it names as the one before it. A record
+        that is there already is left out. Refused with CONFLICT (KERNEL_CHAIN_CONFLICT) where the chain has another one in its place,
+        and then nothing is appended: of two stores that went apart only one can go on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetKernelRecord(self, request, context):
+        """GetKernelRecord reads the sealed records of a kernel after one, from a chain that verifies.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListHeld(self, request, context):
         """ListHeld lists responses that are or were held for a reviewer, the oldest first.
         """
@@ -385,6 +452,21 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentRequest.FromString,
                     response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentResponse.SerializeToString,
             ),
+            'KeepAnswer': grpc.unary_unary_rpc_method_handler(
+                    servicer.KeepAnswer,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.KeepAnswerRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.KeepAnswerResponse.SerializeToString,
+            ),
+            'GetKeptAnswers': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetKeptAnswers,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKeptAnswersRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKeptAnswersResponse.SerializeToString,
+            ),
+            'DropKeptAnswer': grpc.unary_unary_rpc_method_handler(
+                    servicer.DropKeptAnswer,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropKeptAnswerRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropKeptAnswerResponse.SerializeToString,
+            ),
             'VerifyTree': grpc.unary_unary_rpc_method_handler(
                     servicer.VerifyTree,
                     request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.VerifyTreeRequest.FromString,
@@ -449,6 +531,16 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.EraseSession,
                     request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.EraseSessionRequest.FromString,
                     response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.EraseSessionResponse.SerializeToString,
+            ),
+            'SealKernel': grpc.unary_unary_rpc_method_handler(
+                    servicer.SealKernel,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.SealKernelRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.SealKernelResponse.SerializeToString,
+            ),
+            'GetKernelRecord': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetKernelRecord,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordResponse.SerializeToString,
             ),
             'ListHeld': grpc.unary_unary_rpc_method_handler(
                     servicer.ListHeld,
@@ -661,6 +753,87 @@ class AuditService:
             '/interlock.api.audit.v1.AuditService/DropContent',
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentRequest.SerializeToString,
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def KeepAnswer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/KeepAnswer',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.KeepAnswerRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.KeepAnswerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetKeptAnswers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/GetKeptAnswers',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKeptAnswersRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKeptAnswersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DropKeptAnswer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/DropKeptAnswer',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropKeptAnswerRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropKeptAnswerResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1012,6 +1185,60 @@ class AuditService:
             '/interlock.api.audit.v1.AuditService/EraseSession',
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.EraseSessionRequest.SerializeToString,
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.EraseSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SealKernel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/SealKernel',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.SealKernelRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.SealKernelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetKernelRecord(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/GetKernelRecord',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -57,6 +57,19 @@ class AuditServiceStub:
     """
     DropContent: _grpc.UnaryUnaryMultiCallable[_audit_pb2.DropContentRequest, _audit_pb2.DropContentResponse]
     """DropContent deletes the content of a window that nobody was given. Repeated calls change nothing."""
+    KeepAnswer: _grpc.UnaryUnaryMultiCallable[_audit_pb2.KeepAnswerRequest, _audit_pb2.KeepAnswerResponse]
+    """KeepAnswer keeps the answer of a sealed window, with what it answered, for later requests of the same caller (API-1). It is
+    encrypted under the session's data key, and goes with it or when its time is over. Repeated calls change nothing.
+
+    Refused with CONFLICT for a window that is not sealed (WINDOW_NOT_SEALED) or whose session is erased (CONTENT_ERASED).
+    """
+    GetKeptAnswers: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetKeptAnswersRequest, _audit_pb2.GetKeptAnswersResponse]
+    """GetKeptAnswers reads a kept answer of a caller, after everything that it goes on from.
+
+    Refused with NOT_FOUND (KEPT_ANSWER_NOT_FOUND) when one of them is not kept, or is another caller's.
+    """
+    DropKeptAnswer: _grpc.UnaryUnaryMultiCallable[_audit_pb2.DropKeptAnswerRequest, _audit_pb2.DropKeptAnswerResponse]
+    """DropKeptAnswer deletes a kept answer of a caller. Refused with NOT_FOUND (KEPT_ANSWER_NOT_FOUND) when there is none."""
     VerifyTree: _grpc.UnaryUnaryMultiCallable[_audit_pb2.VerifyTreeRequest, _audit_pb2.VerifyTreeResponse]
     """VerifyTree walks all sessions of an agent tree from its root, as an auditor would, and names the first link that does not hold
     (SPEC-012 §8.2).
@@ -98,6 +111,13 @@ class AuditServiceStub:
     """EraseSession destroys the data key of a session: its contents and reports can never be read again, its chain goes on
     verifying and says so (AUD-5). Repeated calls change nothing.
     """
+    SealKernel: _grpc.UnaryUnaryMultiCallable[_audit_pb2.SealKernelRequest, _audit_pb2.SealKernelResponse]
+    """SealKernel appends records of a kernel to its chain, each right after the record that it names as the one before it. A record
+    that is there already is left out. Refused with CONFLICT (KERNEL_CHAIN_CONFLICT) where the chain has another one in its place,
+    and then nothing is appended: of two stores that went apart only one can go on.
+    """
+    GetKernelRecord: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetKernelRecordRequest, _audit_pb2.GetKernelRecordResponse]
+    """GetKernelRecord reads the sealed records of a kernel after one, from a chain that verifies."""
     ListHeld: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ListHeldRequest, _audit_pb2.ListHeldResponse]
     """ListHeld lists responses that are or were held for a reviewer, the oldest first."""
     GetHeld: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetHeldRequest, _audit_pb2.GetHeldResponse]
@@ -138,6 +158,19 @@ class AuditServiceAsyncStub(AuditServiceStub):
     """
     DropContent: _aio.UnaryUnaryMultiCallable[_audit_pb2.DropContentRequest, _audit_pb2.DropContentResponse]  # type: ignore[assignment]
     """DropContent deletes the content of a window that nobody was given. Repeated calls change nothing."""
+    KeepAnswer: _aio.UnaryUnaryMultiCallable[_audit_pb2.KeepAnswerRequest, _audit_pb2.KeepAnswerResponse]  # type: ignore[assignment]
+    """KeepAnswer keeps the answer of a sealed window, with what it answered, for later requests of the same caller (API-1). It is
+    encrypted under the session's data key, and goes with it or when its time is over. Repeated calls change nothing.
+
+    Refused with CONFLICT for a window that is not sealed (WINDOW_NOT_SEALED) or whose session is erased (CONTENT_ERASED).
+    """
+    GetKeptAnswers: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetKeptAnswersRequest, _audit_pb2.GetKeptAnswersResponse]  # type: ignore[assignment]
+    """GetKeptAnswers reads a kept answer of a caller, after everything that it goes on from.
+
+    Refused with NOT_FOUND (KEPT_ANSWER_NOT_FOUND) when one of them is not kept, or is another caller's.
+    """
+    DropKeptAnswer: _aio.UnaryUnaryMultiCallable[_audit_pb2.DropKeptAnswerRequest, _audit_pb2.DropKeptAnswerResponse]  # type: ignore[assignment]
+    """DropKeptAnswer deletes a kept answer of a caller. Refused with NOT_FOUND (KEPT_ANSWER_NOT_FOUND) when there is none."""
     VerifyTree: _aio.UnaryUnaryMultiCallable[_audit_pb2.VerifyTreeRequest, _audit_pb2.VerifyTreeResponse]  # type: ignore[assignment]
     """VerifyTree walks all sessions of an agent tree from its root, as an auditor would, and names the first link that does not hold
     (SPEC-012 §8.2).
@@ -179,6 +212,13 @@ class AuditServiceAsyncStub(AuditServiceStub):
     """EraseSession destroys the data key of a session: its contents and reports can never be read again, its chain goes on
     verifying and says so (AUD-5). Repeated calls change nothing.
     """
+    SealKernel: _aio.UnaryUnaryMultiCallable[_audit_pb2.SealKernelRequest, _audit_pb2.SealKernelResponse]  # type: ignore[assignment]
+    """SealKernel appends records of a kernel to its chain, each right after the record that it names as the one before it. A record
+    that is there already is left out. Refused with CONFLICT (KERNEL_CHAIN_CONFLICT) where the chain has another one in its place,
+    and then nothing is appended: of two stores that went apart only one can go on.
+    """
+    GetKernelRecord: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetKernelRecordRequest, _audit_pb2.GetKernelRecordResponse]  # type: ignore[assignment]
+    """GetKernelRecord reads the sealed records of a kernel after one, from a chain that verifies."""
     ListHeld: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListHeldRequest, _audit_pb2.ListHeldResponse]  # type: ignore[assignment]
     """ListHeld lists responses that are or were held for a reviewer, the oldest first."""
     GetHeld: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetHeldRequest, _audit_pb2.GetHeldResponse]  # type: ignore[assignment]
@@ -258,6 +298,37 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_audit_pb2.DropContentResponse, _abc.Awaitable[_audit_pb2.DropContentResponse]]:
         """DropContent deletes the content of a window that nobody was given. Repeated calls change nothing."""
+
+    @_abc_1.abstractmethod
+    def KeepAnswer(
+        self,
+        request: _audit_pb2.KeepAnswerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.KeepAnswerResponse, _abc.Awaitable[_audit_pb2.KeepAnswerResponse]]:
+        """KeepAnswer keeps the answer of a sealed window, with what it answered, for later requests of the same caller (API-1). It is
+        encrypted under the session's data key, and goes with it or when its time is over. Repeated calls change nothing.
+
+        Refused with CONFLICT for a window that is not sealed (WINDOW_NOT_SEALED) or whose session is erased (CONTENT_ERASED).
+        """
+
+    @_abc_1.abstractmethod
+    def GetKeptAnswers(
+        self,
+        request: _audit_pb2.GetKeptAnswersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.GetKeptAnswersResponse, _abc.Awaitable[_audit_pb2.GetKeptAnswersResponse]]:
+        """GetKeptAnswers reads a kept answer of a caller, after everything that it goes on from.
+
+        Refused with NOT_FOUND (KEPT_ANSWER_NOT_FOUND) when one of them is not kept, or is another caller's.
+        """
+
+    @_abc_1.abstractmethod
+    def DropKeptAnswer(
+        self,
+        request: _audit_pb2.DropKeptAnswerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.DropKeptAnswerResponse, _abc.Awaitable[_audit_pb2.DropKeptAnswerResponse]]:
+        """DropKeptAnswer deletes a kept answer of a caller. Refused with NOT_FOUND (KEPT_ANSWER_NOT_FOUND) when there is none."""
 
     @_abc_1.abstractmethod
     def VerifyTree(
@@ -377,6 +448,25 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         """EraseSession destroys the data key of a session: its contents and reports can never be read again, its chain goes on
         verifying and says so (AUD-5). Repeated calls change nothing.
         """
+
+    @_abc_1.abstractmethod
+    def SealKernel(
+        self,
+        request: _audit_pb2.SealKernelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.SealKernelResponse, _abc.Awaitable[_audit_pb2.SealKernelResponse]]:
+        """SealKernel appends records of a kernel to its chain, each right after the record that it names as the one before it. A record
+        that is there already is left out. Refused with CONFLICT (KERNEL_CHAIN_CONFLICT) where the chain has another one in its place,
+        and then nothing is appended: of two stores that went apart only one can go on.
+        """
+
+    @_abc_1.abstractmethod
+    def GetKernelRecord(
+        self,
+        request: _audit_pb2.GetKernelRecordRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.GetKernelRecordResponse, _abc.Awaitable[_audit_pb2.GetKernelRecordResponse]]:
+        """GetKernelRecord reads the sealed records of a kernel after one, from a chain that verifies."""
 
     @_abc_1.abstractmethod
     def ListHeld(

@@ -247,7 +247,7 @@ class Fact(_message.Message):
     id: _builtins.str
     """Caller's name for the fact; unique within a request, 1 to 128 characters."""
     content: _builtins.str
-    """The text, 1 to 32,768 characters."""
+    """The text, 1 to 262,144 characters."""
     importance: _builtins.float
     """Weight from 0.0 to 1.0; from 0.70 up an answer that leaves the fact out is an omission."""
     def __init__(

@@ -109,6 +109,102 @@ STAGE_STATUS_NOT_RUN: StageStatus.ValueType  # 2
 Global___StageStatus: _TypeAlias = StageStatus  # noqa: Y015
 
 @_typing.final
+class ReservePlaceRequest(_message.Message):
+    """ReservePlaceRequest asks for one place."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEASE_MS_FIELD_NUMBER: _builtins.int
+    lease_ms: _builtins.int
+    """Time after which the place ends by itself, milliseconds, from 1 to 900000: what is left of the call's deadline."""
+    def __init__(
+        self,
+        *,
+        lease_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lease_ms", b"lease_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReservePlaceRequest: _TypeAlias = ReservePlaceRequest  # noqa: Y015
+
+@_typing.final
+class ReservePlaceResponse(_message.Message):
+    """ReservePlaceResponse carries the place or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLACE_ID_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    place_id: _builtins.str
+    """Id of the place, for the analyses of the call."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when there is no place."""
+
+    def __init__(
+        self,
+        *,
+        place_id: _builtins.str = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["place_id", b"place_id", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReservePlaceResponse: _TypeAlias = ReservePlaceResponse  # noqa: Y015
+
+@_typing.final
+class ReleasePlaceRequest(_message.Message):
+    """ReleasePlaceRequest names a place."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLACE_ID_FIELD_NUMBER: _builtins.int
+    place_id: _builtins.str
+    """Id of the place."""
+    def __init__(
+        self,
+        *,
+        place_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["place_id", b"place_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleasePlaceRequest: _TypeAlias = ReleasePlaceRequest  # noqa: Y015
+
+@_typing.final
+class ReleasePlaceResponse(_message.Message):
+    """ReleasePlaceResponse acknowledges."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when it could not be done."""
+
+    def __init__(
+        self,
+        *,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleasePlaceResponse: _TypeAlias = ReleasePlaceResponse  # noqa: Y015
+
+@_typing.final
 class Output(_message.Message):
     """Output is one text that the model produced."""
 
@@ -487,6 +583,50 @@ class LinkedResult(_message.Message):
 Global___LinkedResult: _TypeAlias = LinkedResult  # noqa: Y015
 
 @_typing.final
+class ConsumedAnswer(_message.Message):
+    """ConsumedAnswer is an earlier answer whose text is among the facts: of a sub-agent, or of a window that this one is made from. What
+    rests on it has its grounding, and at least its risk (SPEC-012 §6.1; requirements.md, reading 16).
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    FACT_IDS_FIELD_NUMBER: _builtins.int
+    COMPOSITE_SCORE_FIELD_NUMBER: _builtins.int
+    GROUNDING_PCT_FIELD_NUMBER: _builtins.int
+    ATTRIBUTION_FIELD_NUMBER: _builtins.int
+    window_id: _builtins.str
+    """Its window."""
+    composite_score: _builtins.float
+    """Its composite score, 0.0 to 1.0."""
+    grounding_pct: _builtins.float
+    """Share of its claims that were grounded, 0.0 to 1.0; absent where that was not measured."""
+    attribution: Global___Attribution.ValueType
+    """What most of its claims rested on."""
+    @_builtins.property
+    def fact_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of the facts that hold its text."""
+
+    def __init__(
+        self,
+        *,
+        window_id: _builtins.str = ...,
+        fact_ids: _abc.Iterable[_builtins.str] | None = ...,
+        composite_score: _builtins.float = ...,
+        grounding_pct: _builtins.float | None = ...,
+        attribution: Global___Attribution.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_grounding_pct", b"_grounding_pct", "grounding_pct", b"grounding_pct"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_grounding_pct", b"_grounding_pct", "attribution", b"attribution", "composite_score", b"composite_score", "fact_ids", b"fact_ids", "grounding_pct", b"grounding_pct", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__grounding_pct: _TypeAlias = _typing.Literal["grounding_pct"]  # noqa: Y015
+    _WhichOneofArgType__grounding_pct: _TypeAlias = _typing.Literal["_grounding_pct", b"_grounding_pct"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__grounding_pct) -> _WhichOneofReturnType__grounding_pct | None: ...
+
+Global___ConsumedAnswer: _TypeAlias = ConsumedAnswer  # noqa: Y015
+
+@_typing.final
 class CheckSummaryRequest(_message.Message):
     """CheckSummaryRequest carries a summary and what it summarises."""
 
@@ -494,19 +634,23 @@ class CheckSummaryRequest(_message.Message):
 
     SOURCE_FIELD_NUMBER: _builtins.int
     SUMMARY_FIELD_NUMBER: _builtins.int
+    PLACE_ID_FIELD_NUMBER: _builtins.int
     source: _builtins.str
     """The text that was summarised, 1 byte to the deployment's limit."""
     summary: _builtins.str
     """The summary."""
+    place_id: _builtins.str
+    """Place of the call that it is made for; empty: it is checked where there is room."""
     def __init__(
         self,
         *,
         source: _builtins.str = ...,
         summary: _builtins.str = ...,
+        place_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["source", b"source", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["place_id", b"place_id", "source", b"source", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -575,6 +719,8 @@ class AnalyzeRequest(_message.Message):
     SAID_FIELD_NUMBER: _builtins.int
     TOOLS_FIELD_NUMBER: _builtins.int
     EARLIER_FACTS_FIELD_NUMBER: _builtins.int
+    CONSUMED_FIELD_NUMBER: _builtins.int
+    PLACE_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window; for logs."""
     window_id: _builtins.str
@@ -597,6 +743,8 @@ class AnalyzeRequest(_message.Message):
     """
     grounding_required: _builtins.bool
     """Whether the policy admits no factual content without a source: the mode open then does not apply."""
+    place_id: _builtins.str
+    """Place of the call; empty, unknown or ended: it is judged where there is room, else refused with OVERLOADED."""
     @_builtins.property
     def facts(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Fact]:
         """The envelope."""
@@ -635,6 +783,10 @@ class AnalyzeRequest(_message.Message):
         none of them is about may rest on what the model knows. Empty: every fact was given for this answer.
         """
 
+    @_builtins.property
+    def consumed(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConsumedAnswer]:
+        """Earlier answers whose texts are among the facts."""
+
     def __init__(
         self,
         *,
@@ -657,10 +809,12 @@ class AnalyzeRequest(_message.Message):
         said: _abc.Iterable[Global___SaidText] | None = ...,
         tools: _abc.Iterable[Global___DeclaredTool] | None = ...,
         earlier_facts: _abc.Iterable[_builtins.str] | None = ...,
+        consumed: _abc.Iterable[Global___ConsumedAnswer] | None = ...,
+        place_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "earlier_facts", b"earlier_facts", "facts", b"facts", "flow_remediation", b"flow_remediation", "grounding_mode", b"grounding_mode", "grounding_required", b"grounding_required", "linked_results", b"linked_results", "loop_depth", b"loop_depth", "merged", b"merged", "outputs", b"outputs", "prior", b"prior", "prompt", b"prompt", "query", b"query", "said", b"said", "session_id", b"session_id", "sub_queries", b"sub_queries", "tools", b"tools", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["consumed", b"consumed", "domain", b"domain", "earlier_facts", b"earlier_facts", "facts", b"facts", "flow_remediation", b"flow_remediation", "grounding_mode", b"grounding_mode", "grounding_required", b"grounding_required", "linked_results", b"linked_results", "loop_depth", b"loop_depth", "merged", b"merged", "outputs", b"outputs", "place_id", b"place_id", "prior", b"prior", "prompt", b"prompt", "query", b"query", "said", b"said", "session_id", b"session_id", "sub_queries", b"sub_queries", "tools", b"tools", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -829,7 +983,8 @@ class Claim(_message.Message):
     """Output of the request that it comes from, from 0."""
     evidence_kind: _builtins.str
     """What a grounded claim rests on: source (a fact), user (the user's words), instruction, answered (an earlier answer that the
-    user replied to), declaration (the schema of a tool); empty when it is not grounded or not checked.
+    user replied to), declaration (the schema of a tool), result (the words of an earlier answer that this one is made from, whose
+    grounding it has); empty when it is not grounded or not checked.
     """
     cannot_tell: _builtins.bool
     """Whether the evidence neither shows it nor speaks against it."""
@@ -1424,6 +1579,19 @@ class Report(_message.Message):
     USER_GROUNDING_PCT_FIELD_NUMBER: _builtins.int
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
     CANNOT_TELL_COUNT_FIELD_NUMBER: _builtins.int
+    PATH_BUDGET_MICROS_FIELD_NUMBER: _builtins.int
+    REPORT_ID_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    WINDOW_NUMBER_FIELD_NUMBER: _builtins.int
+    TIMESTAMP_FIELD_NUMBER: _builtins.int
+    RESPONSE_CONTENT_HASH_FIELD_NUMBER: _builtins.int
+    CONTEXT_HASH_FIELD_NUMBER: _builtins.int
+    TOKEN_BUDGET_FIELD_NUMBER: _builtins.int
+    SATURATION_FIELD_NUMBER: _builtins.int
+    HMAC_FIELD_NUMBER: _builtins.int
+    CHAIN_INTEGRITY_FIELD_NUMBER: _builtins.int
+    REPORT_HASH_FIELD_NUMBER: _builtins.int
     claims_total: _builtins.int
     """Number of claims."""
     attribution_dominant: Global___Attribution.ValueType
@@ -1463,7 +1631,7 @@ class Report(_message.Message):
     risk_level: _common_pb2.RiskLevel.ValueType
     """Its class."""
     eu_ai_act_class: _builtins.str
-    """EU AI Act class; absent when stage 12 did not run."""
+    """EU AI Act class, UNKNOWN for a system that is not registered; absent when stage 12 did not run."""
     nist_tier: _builtins.str
     """NIST tier; absent when stage 12 did not run."""
     gdpr_pii_detected: _builtins.bool
@@ -1505,7 +1673,39 @@ class Report(_message.Message):
     user_grounding_pct: _builtins.float
     """Share of the checked claims that rest on the user's words alone, 0.0 to 1.0; part of grounding_pct."""
     cannot_tell_count: _builtins.int
-    """Checked claims that the evidence neither shows nor speaks against. They are not measured in the composite."""
+    """Checked claims that the evidence neither shows nor speaks against. They are measured in the composite only where the policy or
+    the mode asks for proof.
+    """
+    path_budget_micros: _builtins.int
+    """Budget along the window's own path after its charge, millionths, as it was sealed: response and token carry the session's, which
+    is the lowest of all paths (requirements.md, readings 7 and 12). Set by the sidecar.
+    """
+    report_id: _builtins.str
+    """Id of the report, crp_report_ and the random digits of its window's id. Fields 90 to 98 are set where the window is sealed
+    (SPEC-005 §15.2); absent in an analysis without a window.
+    """
+    session_id: _builtins.str
+    """Session of the window."""
+    window_id: _builtins.str
+    """Window."""
+    window_number: _builtins.int
+    """Position of the window, from 1."""
+    timestamp: _builtins.str
+    """Time of the report, ISO 8601 in UTC; the seal has its own."""
+    response_content_hash: _builtins.str
+    """SHA-256 of the answer's bytes, sha256:<hex>: the content hash of the window's HMAC."""
+    context_hash: _builtins.str
+    """SHA-256 of the evidence and the question that the answer was held against, sha256:<hex>."""
+    token_budget: _builtins.int
+    """Tokens that the envelope could take (SPEC-003 §7.2)."""
+    saturation: _builtins.float
+    """Share of them that it took, 0.0 to 1.0 (SPEC-003 §9)."""
+    hmac: _builtins.str
+    """Window HMAC, sha256:<hex>. Fields 100 to 102 come after the seal, so the sealed bytes do not hold them."""
+    chain_integrity: _builtins.str
+    """The chain up to and including this window: VALID, BROKEN, PARTIAL or UNVERIFIED."""
+    report_hash: _builtins.str
+    """SHA-256 of the sealed bytes, which are the report without fields 100 to 102, sha256:<hex>."""
     @_builtins.property
     def claims_by_type(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Claims by type: FACTUAL, OPINION, PROCEDURAL, META."""
@@ -1669,10 +1869,23 @@ class Report(_message.Message):
         user_grounding_pct: _builtins.float = ...,
         tool_calls: _abc.Iterable[Global___ToolCall] | None = ...,
         cannot_tell_count: _builtins.int = ...,
+        path_budget_micros: _builtins.int | None = ...,
+        report_id: _builtins.str = ...,
+        session_id: _builtins.str = ...,
+        window_id: _builtins.str = ...,
+        window_number: _builtins.int = ...,
+        timestamp: _builtins.str = ...,
+        response_content_hash: _builtins.str = ...,
+        context_hash: _builtins.str = ...,
+        token_budget: _builtins.int = ...,
+        saturation: _builtins.float | None = ...,
+        hmac: _builtins.str = ...,
+        chain_integrity: _builtins.str = ...,
+        report_hash: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_semantic_repetition", b"_semantic_repetition", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "contradiction_probability", b"contradiction_probability", "controls_met", b"controls_met", "controls_total", b"controls_total", "cross_agent", b"cross_agent", "entailment_score", b"entailment_score", "eu_ai_act_class", b"eu_ai_act_class", "fidelity_score", b"fidelity_score", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_pct", b"grounding_pct", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "quality_score", b"quality_score", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "semantic_repetition", b"semantic_repetition", "signals", b"signals"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_path_budget_micros", b"_path_budget_micros", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_saturation", b"_saturation", "_semantic_repetition", b"_semantic_repetition", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "contradiction_probability", b"contradiction_probability", "controls_met", b"controls_met", "controls_total", b"controls_total", "cross_agent", b"cross_agent", "entailment_score", b"entailment_score", "eu_ai_act_class", b"eu_ai_act_class", "fidelity_score", b"fidelity_score", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_pct", b"grounding_pct", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "path_budget_micros", b"path_budget_micros", "quality_score", b"quality_score", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "saturation", b"saturation", "semantic_repetition", b"semantic_repetition", "signals", b"signals"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_semantic_repetition", b"_semantic_repetition", "amplifiers_applied", b"amplifiers_applied", "attribution_breakdown", b"attribution_breakdown", "attribution_dominant", b"attribution_dominant", "base_composite", b"base_composite", "basis", b"basis", "cannot_tell_count", b"cannot_tell_count", "choice_index", b"choice_index", "choices", b"choices", "claims", b"claims", "claims_by_type", b"claims_by_type", "claims_total", b"claims_total", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "composite_score", b"composite_score", "contradiction_count", b"contradiction_count", "contradiction_probability", b"contradiction_probability", "contradiction_scope", b"contradiction_scope", "contradictions", b"contradictions", "controls_met", b"controls_met", "controls_total", b"controls_total", "cross_agent", b"cross_agent", "distortion_count", b"distortion_count", "distortion_types", b"distortion_types", "domain", b"domain", "entailment_score", b"entailment_score", "envelope_etag", b"envelope_etag", "envelope_tier", b"envelope_tier", "envelope_tokens", b"envelope_tokens", "eu_ai_act_class", b"eu_ai_act_class", "fabricated_entities", b"fabricated_entities", "fabrication_count", b"fabrication_count", "facts_total", b"facts_total", "fidelity_score", b"fidelity_score", "floors", b"floors", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_mode", b"grounding_mode", "grounding_pct", b"grounding_pct", "iso_42001_controls", b"iso_42001_controls", "linked_results", b"linked_results", "meaning", b"meaning", "misattributions", b"misattributions", "models", b"models", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "omission_summary", b"omission_summary", "omissions", b"omissions", "pii", b"pii", "quality_score", b"quality_score", "quality_tier", b"quality_tier", "repeated_sentences", b"repeated_sentences", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "risk_level", b"risk_level", "semantic_repetition", b"semantic_repetition", "signals", b"signals", "stages", b"stages", "sub_queries", b"sub_queries", "tool_calls", b"tool_calls", "uncovered_sub_queries", b"uncovered_sub_queries", "user_grounding_pct", b"user_grounding_pct"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_path_budget_micros", b"_path_budget_micros", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_saturation", b"_saturation", "_semantic_repetition", b"_semantic_repetition", "amplifiers_applied", b"amplifiers_applied", "attribution_breakdown", b"attribution_breakdown", "attribution_dominant", b"attribution_dominant", "base_composite", b"base_composite", "basis", b"basis", "cannot_tell_count", b"cannot_tell_count", "chain_integrity", b"chain_integrity", "choice_index", b"choice_index", "choices", b"choices", "claims", b"claims", "claims_by_type", b"claims_by_type", "claims_total", b"claims_total", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "composite_score", b"composite_score", "context_hash", b"context_hash", "contradiction_count", b"contradiction_count", "contradiction_probability", b"contradiction_probability", "contradiction_scope", b"contradiction_scope", "contradictions", b"contradictions", "controls_met", b"controls_met", "controls_total", b"controls_total", "cross_agent", b"cross_agent", "distortion_count", b"distortion_count", "distortion_types", b"distortion_types", "domain", b"domain", "entailment_score", b"entailment_score", "envelope_etag", b"envelope_etag", "envelope_tier", b"envelope_tier", "envelope_tokens", b"envelope_tokens", "eu_ai_act_class", b"eu_ai_act_class", "fabricated_entities", b"fabricated_entities", "fabrication_count", b"fabrication_count", "facts_total", b"facts_total", "fidelity_score", b"fidelity_score", "floors", b"floors", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_mode", b"grounding_mode", "grounding_pct", b"grounding_pct", "hmac", b"hmac", "iso_42001_controls", b"iso_42001_controls", "linked_results", b"linked_results", "meaning", b"meaning", "misattributions", b"misattributions", "models", b"models", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "omission_summary", b"omission_summary", "omissions", b"omissions", "path_budget_micros", b"path_budget_micros", "pii", b"pii", "quality_score", b"quality_score", "quality_tier", b"quality_tier", "repeated_sentences", b"repeated_sentences", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "report_hash", b"report_hash", "report_id", b"report_id", "response_content_hash", b"response_content_hash", "risk_level", b"risk_level", "saturation", b"saturation", "semantic_repetition", b"semantic_repetition", "session_id", b"session_id", "signals", b"signals", "stages", b"stages", "sub_queries", b"sub_queries", "timestamp", b"timestamp", "token_budget", b"token_budget", "tool_calls", b"tool_calls", "uncovered_sub_queries", b"uncovered_sub_queries", "user_grounding_pct", b"user_grounding_pct", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__coherence_score: _TypeAlias = _typing.Literal["coherence_score"]  # noqa: Y015
     _WhichOneofArgType__coherence_score: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score"]  # noqa: Y015
@@ -1704,12 +1917,16 @@ class Report(_message.Message):
     _WhichOneofArgType__neutral_probability: _TypeAlias = _typing.Literal["_neutral_probability", b"_neutral_probability"]  # noqa: Y015
     _WhichOneofReturnType__nist_tier: _TypeAlias = _typing.Literal["nist_tier"]  # noqa: Y015
     _WhichOneofArgType__nist_tier: _TypeAlias = _typing.Literal["_nist_tier", b"_nist_tier"]  # noqa: Y015
+    _WhichOneofReturnType__path_budget_micros: _TypeAlias = _typing.Literal["path_budget_micros"]  # noqa: Y015
+    _WhichOneofArgType__path_budget_micros: _TypeAlias = _typing.Literal["_path_budget_micros", b"_path_budget_micros"]  # noqa: Y015
     _WhichOneofReturnType__quality_score: _TypeAlias = _typing.Literal["quality_score"]  # noqa: Y015
     _WhichOneofArgType__quality_score: _TypeAlias = _typing.Literal["_quality_score", b"_quality_score"]  # noqa: Y015
     _WhichOneofReturnType__repetition_level: _TypeAlias = _typing.Literal["repetition_level"]  # noqa: Y015
     _WhichOneofArgType__repetition_level: _TypeAlias = _typing.Literal["_repetition_level", b"_repetition_level"]  # noqa: Y015
     _WhichOneofReturnType__repetition_overlap: _TypeAlias = _typing.Literal["repetition_overlap"]  # noqa: Y015
     _WhichOneofArgType__repetition_overlap: _TypeAlias = _typing.Literal["_repetition_overlap", b"_repetition_overlap"]  # noqa: Y015
+    _WhichOneofReturnType__saturation: _TypeAlias = _typing.Literal["saturation"]  # noqa: Y015
+    _WhichOneofArgType__saturation: _TypeAlias = _typing.Literal["_saturation", b"_saturation"]  # noqa: Y015
     _WhichOneofReturnType__semantic_repetition: _TypeAlias = _typing.Literal["semantic_repetition"]  # noqa: Y015
     _WhichOneofArgType__semantic_repetition: _TypeAlias = _typing.Literal["_semantic_repetition", b"_semantic_repetition"]  # noqa: Y015
     @_typing.overload
@@ -1743,11 +1960,15 @@ class Report(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__nist_tier) -> _WhichOneofReturnType__nist_tier | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__path_budget_micros) -> _WhichOneofReturnType__path_budget_micros | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__quality_score) -> _WhichOneofReturnType__quality_score | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__repetition_level) -> _WhichOneofReturnType__repetition_level | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__repetition_overlap) -> _WhichOneofReturnType__repetition_overlap | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__saturation) -> _WhichOneofReturnType__saturation | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__semantic_repetition) -> _WhichOneofReturnType__semantic_repetition | None: ...
 

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class DpeServiceStub:
-    """DpeService analyses answers. It keeps no state.
+    """DpeService analyses answers. It keeps no state but the places of those that are on their way.
     """
 
     def __init__(self, channel):
@@ -35,6 +35,16 @@ class DpeServiceStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.ReservePlace = channel.unary_unary(
+                '/interlock.api.dpe.v1.DpeService/ReservePlace',
+                request_serializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.ReservePlaceRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.ReservePlaceResponse.FromString,
+                _registered_method=True)
+        self.ReleasePlace = channel.unary_unary(
+                '/interlock.api.dpe.v1.DpeService/ReleasePlace',
+                request_serializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.ReleasePlaceRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.ReleasePlaceResponse.FromString,
+                _registered_method=True)
         self.Analyze = channel.unary_unary(
                 '/interlock.api.dpe.v1.DpeService/Analyze',
                 request_serializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.AnalyzeRequest.SerializeToString,
@@ -53,8 +63,25 @@ class DpeServiceStub:
 
 
 class DpeServiceServicer:
-    """DpeService analyses answers. It keeps no state.
+    """DpeService analyses answers. It keeps no state but the places of those that are on their way.
     """
+
+    def ReservePlace(self, request, context):
+        """ReservePlace takes a place for one governed call, before its provider is asked: an answer with a place is judged.
+
+        Refused with EXHAUSTED (OVERLOADED) and the time after which to ask again while there is none. A place ends with ReleasePlace,
+        or with its lease where its holder is gone.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReleasePlace(self, request, context):
+        """ReleasePlace gives a place back. One that has ended changes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
 
     def Analyze(self, request, context):
         """Analyze runs the pipeline over every output of one dispatch.
@@ -83,6 +110,16 @@ class DpeServiceServicer:
 
 def add_DpeServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'ReservePlace': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReservePlace,
+                    request_deserializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.ReservePlaceRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.ReservePlaceResponse.SerializeToString,
+            ),
+            'ReleasePlace': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReleasePlace,
+                    request_deserializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.ReleasePlaceRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.ReleasePlaceResponse.SerializeToString,
+            ),
             'Analyze': grpc.unary_unary_rpc_method_handler(
                     servicer.Analyze,
                     request_deserializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.AnalyzeRequest.FromString,
@@ -107,8 +144,62 @@ def add_DpeServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class DpeService:
-    """DpeService analyses answers. It keeps no state.
+    """DpeService analyses answers. It keeps no state but the places of those that are on their way.
     """
+
+    @staticmethod
+    def ReservePlace(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.dpe.v1.DpeService/ReservePlace',
+            interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.ReservePlaceRequest.SerializeToString,
+            interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.ReservePlaceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReleasePlace(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.dpe.v1.DpeService/ReleasePlace',
+            interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.ReleasePlaceRequest.SerializeToString,
+            interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.ReleasePlaceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def Analyze(request,

@@ -27,12 +27,20 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class DpeServiceStub:
-    """DpeService analyses answers. It keeps no state."""
+    """DpeService analyses answers. It keeps no state but the places of those that are on their way."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> DpeServiceAsyncStub: ...
+    ReservePlace: _grpc.UnaryUnaryMultiCallable[_dpe_pb2.ReservePlaceRequest, _dpe_pb2.ReservePlaceResponse]
+    """ReservePlace takes a place for one governed call, before its provider is asked: an answer with a place is judged.
+
+    Refused with EXHAUSTED (OVERLOADED) and the time after which to ask again while there is none. A place ends with ReleasePlace,
+    or with its lease where its holder is gone.
+    """
+    ReleasePlace: _grpc.UnaryUnaryMultiCallable[_dpe_pb2.ReleasePlaceRequest, _dpe_pb2.ReleasePlaceResponse]
+    """ReleasePlace gives a place back. One that has ended changes nothing."""
     Analyze: _grpc.UnaryUnaryMultiCallable[_dpe_pb2.AnalyzeRequest, _dpe_pb2.AnalyzeResponse]
     """Analyze runs the pipeline over every output of one dispatch.
 
@@ -46,9 +54,17 @@ class DpeServiceStub:
 
 @_typing.type_check_only
 class DpeServiceAsyncStub(DpeServiceStub):
-    """DpeService analyses answers. It keeps no state."""
+    """DpeService analyses answers. It keeps no state but the places of those that are on their way."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
+    ReservePlace: _aio.UnaryUnaryMultiCallable[_dpe_pb2.ReservePlaceRequest, _dpe_pb2.ReservePlaceResponse]  # type: ignore[assignment]
+    """ReservePlace takes a place for one governed call, before its provider is asked: an answer with a place is judged.
+
+    Refused with EXHAUSTED (OVERLOADED) and the time after which to ask again while there is none. A place ends with ReleasePlace,
+    or with its lease where its holder is gone.
+    """
+    ReleasePlace: _aio.UnaryUnaryMultiCallable[_dpe_pb2.ReleasePlaceRequest, _dpe_pb2.ReleasePlaceResponse]  # type: ignore[assignment]
+    """ReleasePlace gives a place back. One that has ended changes nothing."""
     Analyze: _aio.UnaryUnaryMultiCallable[_dpe_pb2.AnalyzeRequest, _dpe_pb2.AnalyzeResponse]  # type: ignore[assignment]
     """Analyze runs the pipeline over every output of one dispatch.
 
@@ -61,7 +77,27 @@ class DpeServiceAsyncStub(DpeServiceStub):
     """Describe tells models, hashes, weights and thresholds in use."""
 
 class DpeServiceServicer(metaclass=_abc_1.ABCMeta):
-    """DpeService analyses answers. It keeps no state."""
+    """DpeService analyses answers. It keeps no state but the places of those that are on their way."""
+
+    @_abc_1.abstractmethod
+    def ReservePlace(
+        self,
+        request: _dpe_pb2.ReservePlaceRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_dpe_pb2.ReservePlaceResponse, _abc.Awaitable[_dpe_pb2.ReservePlaceResponse]]:
+        """ReservePlace takes a place for one governed call, before its provider is asked: an answer with a place is judged.
+
+        Refused with EXHAUSTED (OVERLOADED) and the time after which to ask again while there is none. A place ends with ReleasePlace,
+        or with its lease where its holder is gone.
+        """
+
+    @_abc_1.abstractmethod
+    def ReleasePlace(
+        self,
+        request: _dpe_pb2.ReleasePlaceRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_dpe_pb2.ReleasePlaceResponse, _abc.Awaitable[_dpe_pb2.ReleasePlaceResponse]]:
+        """ReleasePlace gives a place back. One that has ended changes nothing."""
 
     @_abc_1.abstractmethod
     def Analyze(

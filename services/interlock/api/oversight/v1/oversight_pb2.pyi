@@ -260,11 +260,17 @@ class GetHeldResponse(_message.Message):
     SESSIONS_FIELD_NUMBER: _builtins.int
     QUESTION_FIELD_NUMBER: _builtins.int
     EVIDENCE_FIELD_NUMBER: _builtins.int
+    KEPT_REASON_FIELD_NUMBER: _builtins.int
+    KEPT_DIRECTIVE_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Its text, with control and direction characters made visible."""
     question: _builtins.str
     """What was asked, made visible as the text is."""
+    kept_reason: _builtins.str
+    """Why it was kept back: HELD_FOR_REVIEW, or SAFETY_HALT for one that halt-on halted. Empty when its bytes are gone."""
+    kept_directive: _builtins.str
+    """Directive that kept it back, such as halt-on CRITICAL; empty when none did, as under a low budget."""
     @_builtins.property
     def item(self) -> _audit_pb2.HeldItem:
         """State of the held response."""
@@ -294,11 +300,13 @@ class GetHeldResponse(_message.Message):
         sessions: _abc.Iterable[_session_pb2.Session] | None = ...,
         question: _builtins.str = ...,
         evidence: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        kept_reason: _builtins.str = ...,
+        kept_directive: _builtins.str = ...,
         refusal: _common_pb2.Refusal | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "refusal", b"refusal", "report", b"report"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["evidence", b"evidence", "item", b"item", "question", b"question", "refusal", b"refusal", "report", b"report", "sessions", b"sessions", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["evidence", b"evidence", "item", b"item", "kept_directive", b"kept_directive", "kept_reason", b"kept_reason", "question", b"question", "refusal", b"refusal", "report", b"report", "sessions", b"sessions", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1008,6 +1008,7 @@ class Decision(_message.Message):
     REMEDIES_FIELD_NUMBER: _builtins.int
     CALLED_FOR_FIELD_NUMBER: _builtins.int
     WOULD_FIELD_NUMBER: _builtins.int
+    RELEASABLE_FIELD_NUMBER: _builtins.int
     action: Global___Action.ValueType
     """What happens."""
     halt_reason: _builtins.str
@@ -1017,11 +1018,15 @@ class Decision(_message.Message):
     oversight_mode: _builtins.str
     """Oversight mode applied: auto, human-review, halt or log-only."""
     oversight_required: _builtins.bool
-    """Whether a person must decide before a retry can help."""
+    """Whether a person must decide before a retry can help: a registered reviewer may release the response."""
     warned: _builtins.bool
     """Whether the risk reached warn-on."""
     redispatch_strategy: _builtins.str
     """Strategy for ACTION_REDISPATCH; empty otherwise."""
+    releasable: _builtins.bool
+    """Whether a halted response is kept for a reviewer, whose approval releases it as it does a held one (SPEC-012 §6.2).
+    False for every action but ACTION_HALT.
+    """
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Violation]:
         """Every directive broken, report-only ones too."""
@@ -1054,10 +1059,11 @@ class Decision(_message.Message):
         remedies: _abc.Iterable[Global___Remedy.ValueType] | None = ...,
         called_for: _abc.Iterable[Global___Axis.ValueType] | None = ...,
         would: Global___WouldHave | None = ...,
+        releasable: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["would", b"would"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "called_for", b"called_for", "halt_reason", b"halt_reason", "oversight_mode", b"oversight_mode", "oversight_required", b"oversight_required", "reason", b"reason", "redispatch_strategy", b"redispatch_strategy", "remedies", b"remedies", "violations", b"violations", "warned", b"warned", "would", b"would"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "called_for", b"called_for", "halt_reason", b"halt_reason", "oversight_mode", b"oversight_mode", "oversight_required", b"oversight_required", "reason", b"reason", "redispatch_strategy", b"redispatch_strategy", "releasable", b"releasable", "remedies", b"remedies", "violations", b"violations", "warned", b"warned", "would", b"would"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

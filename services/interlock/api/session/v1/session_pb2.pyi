@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from interlock.api.common.v1 import common_pb2 as _common_pb2
+from interlock.api.kernel.v1 import kernel_pb2 as _kernel_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -223,6 +224,7 @@ class Window(_message.Message):
     RESPONSE_HASH_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
     EDGES_FIELD_NUMBER: _builtins.int
+    HMAC_CHAIN_TIP_FIELD_NUMBER: _builtins.int
     window_id: _builtins.str
     """Id, crp_win_ and 128 random bits."""
     session_id: _builtins.str
@@ -255,6 +257,10 @@ class Window(_message.Message):
     """SHA-256 of the response, sha256:<hex>."""
     status: _builtins.str
     """COMPLETED, HALTED, HELD or FAILED. A FAILED window has neither seal nor charge."""
+    hmac_chain_tip: _builtins.str
+    """Chain tip of its path after it, sha256:<hex>: its own HMAC, and before it is sealed or where it failed its parent's. Empty where
+    several parents have no one tip.
+    """
     @_builtins.property
     def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ids of its parents; empty for the root."""
@@ -289,10 +295,11 @@ class Window(_message.Message):
         response_hash: _builtins.str = ...,
         status: _builtins.str = ...,
         edges: _abc.Iterable[Global___Edge] | None = ...,
+        hmac_chain_tip: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "child_ids", b"child_ids", "continuation_id", b"continuation_id", "edges", b"edges", "envelope_etag", b"envelope_etag", "hmac", b"hmac", "parent_ids", b"parent_ids", "pattern", b"pattern", "quality_tier", b"quality_tier", "response_hash", b"response_hash", "risk_level", b"risk_level", "safety_budget_micros", b"safety_budget_micros", "session_id", b"session_id", "status", b"status", "strategy", b"strategy", "timestamp", b"timestamp", "token_count", b"token_count", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "child_ids", b"child_ids", "continuation_id", b"continuation_id", "edges", b"edges", "envelope_etag", b"envelope_etag", "hmac", b"hmac", "hmac_chain_tip", b"hmac_chain_tip", "parent_ids", b"parent_ids", "pattern", b"pattern", "quality_tier", b"quality_tier", "response_hash", b"response_hash", "risk_level", b"risk_level", "safety_budget_micros", b"safety_budget_micros", "session_id", b"session_id", "status", b"status", "strategy", b"strategy", "timestamp", b"timestamp", "token_count", b"token_count", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -371,6 +378,8 @@ class Session(_message.Message):
     CALLER_ID_FIELD_NUMBER: _builtins.int
     CONTINUES_SESSION_ID_FIELD_NUMBER: _builtins.int
     AWARE_FIELD_NUMBER: _builtins.int
+    ANCESTOR_HALT_FIELD_NUMBER: _builtins.int
+    CHARGED_MICROS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Id, crp_sess_ and 128 random bits."""
     root_session_id: _builtins.str
@@ -378,7 +387,7 @@ class Session(_message.Message):
     status: Global___SessionStatus.ValueType
     """Whether it still accepts windows."""
     safety_budget_micros: _builtins.int
-    """Budget left, millionths: the lowest over all paths."""
+    """Budget left, millionths: the lowest over all paths; where costs add up in the tree, no more than any session above it has."""
     breaker: _common_pb2.BreakerState.ValueType
     """Breaker, from the budget."""
     policy_text: _builtins.str
@@ -409,6 +418,8 @@ class Session(_message.Message):
     """Session that it goes on from; empty: none."""
     aware: _builtins.bool
     """Whether its first call asked for protection: a policy, a mode, a delegation."""
+    charged_micros: _builtins.int
+    """Sum of what all of its windows were charged, millionths: the minimum over the paths does not show it (SPEC-004 §6.4)."""
     @_builtins.property
     def windows(self) -> _containers.RepeatedCompositeFieldContainer[Global___Window]:
         """All windows in order."""
@@ -428,6 +439,10 @@ class Session(_message.Message):
     @_builtins.property
     def untold_window_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Settled windows whose moves nobody acknowledged yet as recorded (AcknowledgeMoves)."""
+
+    @_builtins.property
+    def ancestor_halt(self) -> Global___AncestorHalt:
+        """Nearest session above it that lets nothing below it go on; absent where none does. Only in GetSession and GetDag."""
 
     def __init__(
         self,
@@ -456,14 +471,46 @@ class Session(_message.Message):
         caller_id: _builtins.str = ...,
         continues_session_id: _builtins.str = ...,
         aware: _builtins.bool = ...,
+        ancestor_halt: Global___AncestorHalt | None = ...,
+        charged_micros: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "ancestor_halt", b"ancestor_halt"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accumulate_sum", b"accumulate_sum", "agent", b"agent", "aware", b"aware", "breaker", b"breaker", "caller_id", b"caller_id", "chain_tip", b"chain_tip", "child_session_ids", b"child_session_ids", "continues_session_id", b"continues_session_id", "created_at", b"created_at", "data_residency", b"data_residency", "leaf_ids", b"leaf_ids", "loop_depth", b"loop_depth", "max_windows", b"max_windows", "parent_session_id", b"parent_session_id", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "scope", b"scope", "session_id", b"session_id", "status", b"status", "untold_window_ids", b"untold_window_ids", "windows", b"windows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accumulate_sum", b"accumulate_sum", "agent", b"agent", "ancestor_halt", b"ancestor_halt", "aware", b"aware", "breaker", b"breaker", "caller_id", b"caller_id", "chain_tip", b"chain_tip", "charged_micros", b"charged_micros", "child_session_ids", b"child_session_ids", "continues_session_id", b"continues_session_id", "created_at", b"created_at", "data_residency", b"data_residency", "leaf_ids", b"leaf_ids", "loop_depth", b"loop_depth", "max_windows", b"max_windows", "parent_session_id", b"parent_session_id", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "scope", b"scope", "session_id", b"session_id", "status", b"status", "untold_window_ids", b"untold_window_ids", "windows", b"windows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Session: _TypeAlias = Session  # noqa: Y015
+
+@_typing.final
+class AncestorHalt(_message.Message):
+    """AncestorHalt is the nearest session above another one that lets nothing below it go on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    SAFETY_BUDGET_MICROS_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """That session."""
+    reason: _builtins.str
+    """ANCESTOR_HALTED: its breaker is open. ANCESTOR_EXHAUSTED: its budget is spent to the last. ANCESTOR_ENDED: it has ended."""
+    safety_budget_micros: _builtins.int
+    """Budget that it has left, millionths."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        safety_budget_micros: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "safety_budget_micros", b"safety_budget_micros", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AncestorHalt: _TypeAlias = AncestorHalt  # noqa: Y015
 
 @_typing.final
 class StartSessionRequest(_message.Message):
@@ -1091,6 +1138,7 @@ class OpenedWindow(_message.Message):
     BINDING_FIELD_NUMBER: _builtins.int
     CALLER_BUDGET_FIELD_NUMBER: _builtins.int
     AWARE_FIELD_NUMBER: _builtins.int
+    UNSETTLED_HOLD_MICROS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window."""
     root_session_id: _builtins.str
@@ -1135,6 +1183,8 @@ class OpenedWindow(_message.Message):
     """Pattern of the unsettled window; empty when there is none."""
     aware: _builtins.bool
     """Whether the session was begun by a caller that asked for protection."""
+    unsettled_hold_micros: _builtins.int
+    """What the unsettled window holds, millionths: a part of its answer may have been released. 0: nothing."""
     @_builtins.property
     def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ids of the parents, sorted; empty for the root."""
@@ -1230,10 +1280,11 @@ class OpenedWindow(_message.Message):
         binding: Global___Binding | None = ...,
         caller_budget: Global___CallerBudget | None = ...,
         aware: _builtins.bool = ...,
+        unsettled_hold_micros: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "binding", b"binding", "caller_budget", b"caller_budget", "decrements", b"decrements"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "ancestor_session_ids", b"ancestor_session_ids", "aware", b"aware", "binding", b"binding", "breaker", b"breaker", "caller_budget", b"caller_budget", "data_residency", b"data_residency", "decrements", b"decrements", "degradation", b"degradation", "facts_seen", b"facts_seen", "key_version", b"key_version", "left_out_ids", b"left_out_ids", "lineage", b"lineage", "loop_depth", b"loop_depth", "max_dag_nodes", b"max_dag_nodes", "max_fan_out", b"max_fan_out", "max_windows", b"max_windows", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "parents", b"parents", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_history", b"quality_history", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "session_budget_micros", b"session_budget_micros", "session_id", b"session_id", "strategy", b"strategy", "unsettled_parent_ids", b"unsettled_parent_ids", "unsettled_pattern", b"unsettled_pattern", "unsettled_window_id", b"unsettled_window_id", "untold_window_ids", b"untold_window_ids", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "ancestor_session_ids", b"ancestor_session_ids", "aware", b"aware", "binding", b"binding", "breaker", b"breaker", "caller_budget", b"caller_budget", "data_residency", b"data_residency", "decrements", b"decrements", "degradation", b"degradation", "facts_seen", b"facts_seen", "key_version", b"key_version", "left_out_ids", b"left_out_ids", "lineage", b"lineage", "loop_depth", b"loop_depth", "max_dag_nodes", b"max_dag_nodes", "max_fan_out", b"max_fan_out", "max_windows", b"max_windows", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "parents", b"parents", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_history", b"quality_history", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "session_budget_micros", b"session_budget_micros", "session_id", b"session_id", "strategy", b"strategy", "unsettled_hold_micros", b"unsettled_hold_micros", "unsettled_parent_ids", b"unsettled_parent_ids", "unsettled_pattern", b"unsettled_pattern", "unsettled_window_id", b"unsettled_window_id", "untold_window_ids", b"untold_window_ids", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1306,6 +1357,7 @@ class CommitWindowRequest(_message.Message):
     TURN_FIELD_NUMBER: _builtins.int
     CALLER_ID_FIELD_NUMBER: _builtins.int
     CALLER_PERIOD_FIELD_NUMBER: _builtins.int
+    ANCESTOR_CHAINS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window."""
     root_session_id: _builtins.str
@@ -1384,6 +1436,12 @@ class CommitWindowRequest(_message.Message):
     def turn(self) -> Global___BoundTurn:
         """Turn by which this window is to be found. It is no part of the settlement, and not sealed."""
 
+    @_builtins.property
+    def ancestor_chains(self) -> _containers.RepeatedCompositeFieldContainer[Global___AncestorChain]:
+        """What the audit chains of the ancestors tell, one for each in their order; a store that holds more of one was set back, and the
+        settlement is refused with SESSION_STATE_LOST. Empty: nothing is compared. It is no part of what is sealed.
+        """
+
     def __init__(
         self,
         *,
@@ -1418,16 +1476,47 @@ class CommitWindowRequest(_message.Message):
         turn: Global___BoundTurn | None = ...,
         caller_id: _builtins.str = ...,
         caller_period: _builtins.int = ...,
+        ancestor_chains: _abc.Iterable[Global___AncestorChain] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_chain_budget_micros", b"_chain_budget_micros", "chain_budget_micros", b"chain_budget_micros", "turn", b"turn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chain_budget_micros", b"_chain_budget_micros", "accumulate", b"accumulate", "ancestor_session_ids", b"ancestor_session_ids", "bound_names", b"bound_names", "caller_id", b"caller_id", "caller_period", b"caller_period", "ceiling_micros", b"ceiling_micros", "chain_budget_micros", b"chain_budget_micros", "chain_windows", b"chain_windows", "charge_micros", b"charge_micros", "edges", b"edges", "envelope_etag", b"envelope_etag", "facts_used", b"facts_used", "hmac", b"hmac", "key_version", b"key_version", "parent_charge_micros", b"parent_charge_micros", "parent_ids", b"parent_ids", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_tier", b"quality_tier", "response_hash", b"response_hash", "risk_level", b"risk_level", "root_session_id", b"root_session_id", "session_id", b"session_id", "status", b"status", "strategy", b"strategy", "timestamp", b"timestamp", "token_count", b"token_count", "turn", b"turn", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chain_budget_micros", b"_chain_budget_micros", "accumulate", b"accumulate", "ancestor_chains", b"ancestor_chains", "ancestor_session_ids", b"ancestor_session_ids", "bound_names", b"bound_names", "caller_id", b"caller_id", "caller_period", b"caller_period", "ceiling_micros", b"ceiling_micros", "chain_budget_micros", b"chain_budget_micros", "chain_windows", b"chain_windows", "charge_micros", b"charge_micros", "edges", b"edges", "envelope_etag", b"envelope_etag", "facts_used", b"facts_used", "hmac", b"hmac", "key_version", b"key_version", "parent_charge_micros", b"parent_charge_micros", "parent_ids", b"parent_ids", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_tier", b"quality_tier", "response_hash", b"response_hash", "risk_level", b"risk_level", "root_session_id", b"root_session_id", "session_id", b"session_id", "status", b"status", "strategy", b"strategy", "timestamp", b"timestamp", "token_count", b"token_count", "turn", b"turn", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__chain_budget_micros: _TypeAlias = _typing.Literal["chain_budget_micros"]  # noqa: Y015
     _WhichOneofArgType__chain_budget_micros: _TypeAlias = _typing.Literal["_chain_budget_micros", b"_chain_budget_micros"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__chain_budget_micros) -> _WhichOneofReturnType__chain_budget_micros | None: ...
 
 Global___CommitWindowRequest: _TypeAlias = CommitWindowRequest  # noqa: Y015
+
+@_typing.final
+class AncestorChain(_message.Message):
+    """AncestorChain is what the audit chain of a session above tells of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BUDGET_MICROS_FIELD_NUMBER: _builtins.int
+    WINDOWS_FIELD_NUMBER: _builtins.int
+    ENDED_FIELD_NUMBER: _builtins.int
+    budget_micros: _builtins.int
+    """Lowest budget that a settlement below it left it, millionths."""
+    windows: _builtins.int
+    """Windows that were sealed."""
+    ended: _builtins.bool
+    """Whether its client ended it."""
+    def __init__(
+        self,
+        *,
+        budget_micros: _builtins.int = ...,
+        windows: _builtins.int = ...,
+        ended: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_micros", b"budget_micros", "ended", b"ended", "windows", b"windows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AncestorChain: _TypeAlias = AncestorChain  # noqa: Y015
 
 @_typing.final
 class Ancestor(_message.Message):
@@ -1527,12 +1616,14 @@ class CommitWindowResponse(_message.Message):
     QUALITY_TEXT_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     CALLER_BUDGET_FIELD_NUMBER: _builtins.int
+    LEFT_MICROS_FIELD_NUMBER: _builtins.int
+    ANCESTOR_HALT_FIELD_NUMBER: _builtins.int
     token: _builtins.str
     """Token for the next window."""
     continuation_id: _builtins.str
     """Pointer for the next window; empty when this was the last."""
     safety_budget_micros: _builtins.int
-    """Budget along this window's path after it, millionths."""
+    """Budget along this window's path after it, millionths; it is for reports, and may be above the session's."""
     session_budget_micros: _builtins.int
     """Budget of the session after it, millionths."""
     breaker: _common_pb2.BreakerState.ValueType
@@ -1551,6 +1642,10 @@ class CommitWindowResponse(_message.Message):
     """Degradation of the quality, this window's included."""
     quality_text: _builtins.str
     """QualityHistory with brackets around parallel windows, such as A,[A,B],B; the same as quality_history when there are none."""
+    left_micros: _builtins.int
+    """Budget that the session has left now, millionths: what its response and its token carry, so that it never rises within a
+    session. Of a repeated call it may be less than session_budget_micros.
+    """
     @_builtins.property
     def transitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___BreakerTransition]:
         """Transitions that this commit caused, in order."""
@@ -1575,6 +1670,10 @@ class CommitWindowResponse(_message.Message):
     def caller_budget(self) -> Global___CallerBudget:
         """Budget of the caller after it; absent where callers have none."""
 
+    @_builtins.property
+    def ancestor_halt(self) -> Global___AncestorHalt:
+        """Nearest session above that lets nothing below it go on, now: the answer is not to be released. Absent: none does."""
+
     def __init__(
         self,
         *,
@@ -1596,12 +1695,16 @@ class CommitWindowResponse(_message.Message):
         quality_text: _builtins.str = ...,
         refusal: _common_pb2.Refusal | None = ...,
         caller_budget: Global___CallerBudget | None = ...,
+        left_micros: _builtins.int | None = ...,
+        ancestor_halt: Global___AncestorHalt | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["caller_budget", b"caller_budget", "refusal", b"refusal"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_left_micros", b"_left_micros", "ancestor_halt", b"ancestor_halt", "caller_budget", b"caller_budget", "left_micros", b"left_micros", "refusal", b"refusal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ancestors", b"ancestors", "breaker", b"breaker", "caller_budget", b"caller_budget", "continuation_id", b"continuation_id", "degradation", b"degradation", "duplicate", b"duplicate", "lineage", b"lineage", "lineage_text", b"lineage_text", "max_age_s", b"max_age_s", "nonce", b"nonce", "quality_history", b"quality_history", "quality_text", b"quality_text", "refusal", b"refusal", "safety_budget_micros", b"safety_budget_micros", "session_budget_micros", b"session_budget_micros", "terminated", b"terminated", "token", b"token", "transitions", b"transitions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_left_micros", b"_left_micros", "ancestor_halt", b"ancestor_halt", "ancestors", b"ancestors", "breaker", b"breaker", "caller_budget", b"caller_budget", "continuation_id", b"continuation_id", "degradation", b"degradation", "duplicate", b"duplicate", "left_micros", b"left_micros", "lineage", b"lineage", "lineage_text", b"lineage_text", "max_age_s", b"max_age_s", "nonce", b"nonce", "quality_history", b"quality_history", "quality_text", b"quality_text", "refusal", b"refusal", "safety_budget_micros", b"safety_budget_micros", "session_budget_micros", b"session_budget_micros", "terminated", b"terminated", "token", b"token", "transitions", b"transitions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__left_micros: _TypeAlias = _typing.Literal["left_micros"]  # noqa: Y015
+    _WhichOneofArgType__left_micros: _TypeAlias = _typing.Literal["_left_micros", b"_left_micros"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__left_micros) -> _WhichOneofReturnType__left_micros | None: ...
 
 Global___CommitWindowResponse: _TypeAlias = CommitWindowResponse  # noqa: Y015
 
@@ -1614,26 +1717,104 @@ class AbandonWindowRequest(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
     WINDOW_ID_FIELD_NUMBER: _builtins.int
+    CALLER_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window."""
     root_session_id: _builtins.str
     """Root of the agent tree."""
     window_id: _builtins.str
     """The window."""
+    caller_id: _builtins.str
+    """Caller whose budget a hold of the window is in too; empty: the window has none, or no caller stands above it."""
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
         root_session_id: _builtins.str = ...,
         window_id: _builtins.str = ...,
+        caller_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["root_session_id", b"root_session_id", "session_id", b"session_id", "window_id", b"window_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller_id", b"caller_id", "root_session_id", b"root_session_id", "session_id", b"session_id", "window_id", b"window_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AbandonWindowRequest: _TypeAlias = AbandonWindowRequest  # noqa: Y015
+
+@_typing.final
+class HoldWindowRequest(_message.Message):
+    """HoldWindowRequest sets aside the most that a window may cost."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    HOLD_MICROS_FIELD_NUMBER: _builtins.int
+    CALLER_ID_FIELD_NUMBER: _builtins.int
+    CEILING_MICROS_FIELD_NUMBER: _builtins.int
+    CALLER_PERIOD_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session of the window: a root, whose costs do not add up."""
+    root_session_id: _builtins.str
+    """Root of the agent tree."""
+    window_id: _builtins.str
+    """The window: it holds its lease and is LINEAR."""
+    hold_micros: _builtins.int
+    """The most that the window may cost, millionths."""
+    caller_id: _builtins.str
+    """Caller whose budget stands above the session; empty: none."""
+    ceiling_micros: _builtins.int
+    """What the window started with, millionths."""
+    caller_period: _builtins.int
+    """Period of the caller in which the window was opened; 0 without a caller."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        root_session_id: _builtins.str = ...,
+        window_id: _builtins.str = ...,
+        hold_micros: _builtins.int = ...,
+        caller_id: _builtins.str = ...,
+        ceiling_micros: _builtins.int = ...,
+        caller_period: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller_id", b"caller_id", "caller_period", b"caller_period", "ceiling_micros", b"ceiling_micros", "hold_micros", b"hold_micros", "root_session_id", b"root_session_id", "session_id", b"session_id", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HoldWindowRequest: _TypeAlias = HoldWindowRequest  # noqa: Y015
+
+@_typing.final
+class HoldWindowResponse(_message.Message):
+    """HoldWindowResponse tells what was set aside."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HELD_MICROS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    held_micros: _builtins.int
+    """The hold of the window, millionths."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing is set aside: LEASE_LOST, HOLD_NOT_POSSIBLE or HOLD_NOT_COVERED (CONFLICT)."""
+
+    def __init__(
+        self,
+        *,
+        held_micros: _builtins.int = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["held_micros", b"held_micros", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HoldWindowResponse: _TypeAlias = HoldWindowResponse  # noqa: Y015
 
 @_typing.final
 class FailWindowRequest(_message.Message):
@@ -2258,6 +2439,7 @@ class TreeStep(_message.Message):
     APPROVAL_FIELD_NUMBER: _builtins.int
     TERMINATED_FIELD_NUMBER: _builtins.int
     LOWERED_MICROS_FIELD_NUMBER: _builtins.int
+    STREAM_BEGAN_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session."""
     created_record_json: _builtins.str
@@ -2278,6 +2460,10 @@ class TreeStep(_message.Message):
     def approval(self) -> Global___UsedApproval:
         """An approval was used for a grant."""
 
+    @_builtins.property
+    def stream_began(self) -> Global___StreamBegan:
+        """The first part of a window's answer was released before the window was sealed."""
+
     def __init__(
         self,
         *,
@@ -2288,16 +2474,57 @@ class TreeStep(_message.Message):
         approval: Global___UsedApproval | None = ...,
         terminated: _builtins.bool = ...,
         lowered_micros: _builtins.int = ...,
+        stream_began: Global___StreamBegan | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "created_record_json", b"created_record_json", "failed", b"failed", "lowered_micros", b"lowered_micros", "settled", b"settled", "step", b"step", "terminated", b"terminated"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "created_record_json", b"created_record_json", "failed", b"failed", "lowered_micros", b"lowered_micros", "settled", b"settled", "step", b"step", "stream_began", b"stream_began", "terminated", b"terminated"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "created_record_json", b"created_record_json", "failed", b"failed", "lowered_micros", b"lowered_micros", "session_id", b"session_id", "settled", b"settled", "step", b"step", "terminated", b"terminated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "created_record_json", b"created_record_json", "failed", b"failed", "lowered_micros", b"lowered_micros", "session_id", b"session_id", "settled", b"settled", "step", b"step", "stream_began", b"stream_began", "terminated", b"terminated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_step: _TypeAlias = _typing.Literal["created_record_json", "settled", "failed", "approval", "terminated", "lowered_micros"]  # noqa: Y015
+    _WhichOneofReturnType_step: _TypeAlias = _typing.Literal["created_record_json", "settled", "failed", "approval", "terminated", "lowered_micros", "stream_began"]  # noqa: Y015
     _WhichOneofArgType_step: _TypeAlias = _typing.Literal["step", b"step"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_step) -> _WhichOneofReturnType_step | None: ...
 
 Global___TreeStep: _TypeAlias = TreeStep  # noqa: Y015
+
+@_typing.final
+class StreamBegan(_message.Message):
+    """StreamBegan tells of a window whose answer is released in parts: its lease, and the most that it may cost."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    PARENT_IDS_FIELD_NUMBER: _builtins.int
+    HOLD_MICROS_FIELD_NUMBER: _builtins.int
+    UNTIL_MS_FIELD_NUMBER: _builtins.int
+    CALLER_PERIOD_FIELD_NUMBER: _builtins.int
+    window_id: _builtins.str
+    """The window."""
+    hold_micros: _builtins.int
+    """What is set aside for it, millionths."""
+    until_ms: _builtins.int
+    """When its lease ends, milliseconds since the epoch."""
+    caller_period: _builtins.int
+    """Period of the caller in which it was opened; 0 without a caller."""
+    @_builtins.property
+    def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its parents."""
+
+    def __init__(
+        self,
+        *,
+        window_id: _builtins.str = ...,
+        parent_ids: _abc.Iterable[_builtins.str] | None = ...,
+        hold_micros: _builtins.int = ...,
+        until_ms: _builtins.int = ...,
+        caller_period: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller_period", b"caller_period", "hold_micros", b"hold_micros", "parent_ids", b"parent_ids", "until_ms", b"until_ms", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamBegan: _TypeAlias = StreamBegan  # noqa: Y015
 
 @_typing.final
 class UsedApproval(_message.Message):
@@ -2498,3 +2725,323 @@ class AcknowledgeMovesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AcknowledgeMovesResponse: _TypeAlias = AcknowledgeMovesResponse  # noqa: Y015
+
+@_typing.final
+class KernelRecord(_message.Message):
+    """KernelRecord is one record of a kernel's trace."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    PREVIOUS_FIELD_NUMBER: _builtins.int
+    LINK_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    SEVERITY_FIELD_NUMBER: _builtins.int
+    DATA_JSON_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Number, from 1 without gaps."""
+    previous: _builtins.str
+    """Link to the record before it, 40 hex digits; empty for the first."""
+    link: _builtins.str
+    """Link of this record, which the next one names."""
+    type: _builtins.str
+    """Type of its audit event."""
+    severity: _builtins.int
+    """Severity of its audit event, as in audit.v1.Severity."""
+    data_json: _builtins.str
+    """The event's data, a JSON object. It holds all that is needed to make the state again."""
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        previous: _builtins.str = ...,
+        link: _builtins.str = ...,
+        type: _builtins.str = ...,
+        severity: _builtins.int = ...,
+        data_json: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data_json", b"data_json", "link", b"link", "previous", b"previous", "sequence", b"sequence", "severity", b"severity", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KernelRecord: _TypeAlias = KernelRecord  # noqa: Y015
+
+@_typing.final
+class StepKernelRequest(_message.Message):
+    """StepKernelRequest asks something of a kernel."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCOPE_FIELD_NUMBER: _builtins.int
+    ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    OPEN_FIELD_NUMBER: _builtins.int
+    DESCRIBE_FIELD_NUMBER: _builtins.int
+    EVALUATE_FIELD_NUMBER: _builtins.int
+    EXECUTE_FIELD_NUMBER: _builtins.int
+    PERMIT_FIELD_NUMBER: _builtins.int
+    CONFIRM_FIELD_NUMBER: _builtins.int
+    ABORT_FIELD_NUMBER: _builtins.int
+    ROLLBACK_FIELD_NUMBER: _builtins.int
+    LEASE_FIELD_NUMBER: _builtins.int
+    GIVE_BACK_FIELD_NUMBER: _builtins.int
+    EMERGENCY_FIELD_NUMBER: _builtins.int
+    scope: _builtins.str
+    """Scope of the caller."""
+    root_session_id: _builtins.str
+    """Root of the caller's session tree; empty: the kernel belongs to the scope alone."""
+    @_builtins.property
+    def open(self) -> _kernel_pb2.OpenRequest:
+        """Create or join."""
+
+    @_builtins.property
+    def describe(self) -> _kernel_pb2.DescribeRequest:
+        """Read."""
+
+    @_builtins.property
+    def evaluate(self) -> _kernel_pb2.EvaluateRequest:
+        """Dry run."""
+
+    @_builtins.property
+    def execute(self) -> _kernel_pb2.ExecuteRequest:
+        """Do."""
+
+    @_builtins.property
+    def permit(self) -> _kernel_pb2.PermitRequest:
+        """Reserve."""
+
+    @_builtins.property
+    def confirm(self) -> _kernel_pb2.ConfirmRequest:
+        """Settle."""
+
+    @_builtins.property
+    def abort(self) -> _kernel_pb2.AbortRequest:
+        """Take back."""
+
+    @_builtins.property
+    def rollback(self) -> _kernel_pb2.RollbackRequest:
+        """Undo."""
+
+    @_builtins.property
+    def lease(self) -> _kernel_pb2.LeaseRequest:
+        """Take a slice."""
+
+    @_builtins.property
+    def give_back(self) -> _kernel_pb2.ReturnRequest:
+        """Give a slice back; a Python keyword names no field."""
+
+    @_builtins.property
+    def emergency(self) -> _kernel_pb2.EmergencyRequest:
+        """Emergency action."""
+
+    def __init__(
+        self,
+        *,
+        scope: _builtins.str = ...,
+        root_session_id: _builtins.str = ...,
+        open: _kernel_pb2.OpenRequest | None = ...,
+        describe: _kernel_pb2.DescribeRequest | None = ...,
+        evaluate: _kernel_pb2.EvaluateRequest | None = ...,
+        execute: _kernel_pb2.ExecuteRequest | None = ...,
+        permit: _kernel_pb2.PermitRequest | None = ...,
+        confirm: _kernel_pb2.ConfirmRequest | None = ...,
+        abort: _kernel_pb2.AbortRequest | None = ...,
+        rollback: _kernel_pb2.RollbackRequest | None = ...,
+        lease: _kernel_pb2.LeaseRequest | None = ...,
+        give_back: _kernel_pb2.ReturnRequest | None = ...,
+        emergency: _kernel_pb2.EmergencyRequest | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "permit", b"permit", "rollback", b"rollback"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "permit", b"permit", "rollback", b"rollback", "root_session_id", b"root_session_id", "scope", b"scope"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_ask: _TypeAlias = _typing.Literal["open", "describe", "evaluate", "execute", "permit", "confirm", "abort", "rollback", "lease", "give_back", "emergency"]  # noqa: Y015
+    _WhichOneofArgType_ask: _TypeAlias = _typing.Literal["ask", b"ask"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_ask) -> _WhichOneofReturnType_ask | None: ...
+
+Global___StepKernelRequest: _TypeAlias = StepKernelRequest  # noqa: Y015
+
+@_typing.final
+class StepKernelResponse(_message.Message):
+    """StepKernelResponse is the answer, and what must be sealed before the caller gets it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_ID_FIELD_NUMBER: _builtins.int
+    UNSEALED_FIELD_NUMBER: _builtins.int
+    FULL_FIELD_NUMBER: _builtins.int
+    OPENED_FIELD_NUMBER: _builtins.int
+    DESCRIBED_FIELD_NUMBER: _builtins.int
+    EVALUATED_FIELD_NUMBER: _builtins.int
+    LEASED_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    kernel_id: _builtins.str
+    """Id of the kernel's audit chain."""
+    full: _builtins.bool
+    """Whether too many records are unsealed: nothing was done; seal them and ask again."""
+    @_builtins.property
+    def unsealed(self) -> _containers.RepeatedCompositeFieldContainer[Global___KernelRecord]:
+        """Records that are not known to be sealed, in order."""
+
+    @_builtins.property
+    def opened(self) -> _kernel_pb2.OpenResponse:
+        """To Open."""
+
+    @_builtins.property
+    def described(self) -> _kernel_pb2.DescribeResponse:
+        """To Describe."""
+
+    @_builtins.property
+    def evaluated(self) -> _kernel_pb2.EvaluateResponse:
+        """To Evaluate."""
+
+    @_builtins.property
+    def leased(self) -> _kernel_pb2.LeaseResponse:
+        """To Lease."""
+
+    @_builtins.property
+    def verdict(self) -> _kernel_pb2.Verdict:
+        """To everything else."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when there is no answer."""
+
+    def __init__(
+        self,
+        *,
+        kernel_id: _builtins.str = ...,
+        unsealed: _abc.Iterable[Global___KernelRecord] | None = ...,
+        full: _builtins.bool = ...,
+        opened: _kernel_pb2.OpenResponse | None = ...,
+        described: _kernel_pb2.DescribeResponse | None = ...,
+        evaluated: _kernel_pb2.EvaluateResponse | None = ...,
+        leased: _kernel_pb2.LeaseResponse | None = ...,
+        verdict: _kernel_pb2.Verdict | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "described", b"described", "evaluated", b"evaluated", "leased", b"leased", "opened", b"opened", "refusal", b"refusal", "verdict", b"verdict"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "described", b"described", "evaluated", b"evaluated", "full", b"full", "kernel_id", b"kernel_id", "leased", b"leased", "opened", b"opened", "refusal", b"refusal", "unsealed", b"unsealed", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_answer: _TypeAlias = _typing.Literal["opened", "described", "evaluated", "leased", "verdict"]  # noqa: Y015
+    _WhichOneofArgType_answer: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_answer) -> _WhichOneofReturnType_answer | None: ...
+
+Global___StepKernelResponse: _TypeAlias = StepKernelResponse  # noqa: Y015
+
+@_typing.final
+class AcknowledgeKernelRequest(_message.Message):
+    """AcknowledgeKernelRequest names a sealed record."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_ID_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    LINK_FIELD_NUMBER: _builtins.int
+    kernel_id: _builtins.str
+    """Id of the kernel's audit chain."""
+    sequence: _builtins.int
+    """Number of the last sealed record."""
+    link: _builtins.str
+    """Its link: a store that was set back in between has another record of that number, and is left alone."""
+    def __init__(
+        self,
+        *,
+        kernel_id: _builtins.str = ...,
+        sequence: _builtins.int = ...,
+        link: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kernel_id", b"kernel_id", "link", b"link", "sequence", b"sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AcknowledgeKernelRequest: _TypeAlias = AcknowledgeKernelRequest  # noqa: Y015
+
+@_typing.final
+class AcknowledgeKernelResponse(_message.Message):
+    """AcknowledgeKernelResponse tells whether the store has that record."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NOTED_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    noted: _builtins.bool
+    """Whether it was noted."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when it could not be asked."""
+
+    def __init__(
+        self,
+        *,
+        noted: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["noted", b"noted", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AcknowledgeKernelResponse: _TypeAlias = AcknowledgeKernelResponse  # noqa: Y015
+
+@_typing.final
+class RestoreKernelRequest(_message.Message):
+    """RestoreKernelRequest carries all sealed records of a kernel."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_ID_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
+    kernel_id: _builtins.str
+    """Id of the kernel's audit chain."""
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___KernelRecord]:
+        """Records, from the first."""
+
+    def __init__(
+        self,
+        *,
+        kernel_id: _builtins.str = ...,
+        records: _abc.Iterable[Global___KernelRecord] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kernel_id", b"kernel_id", "records", b"records"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestoreKernelRequest: _TypeAlias = RestoreKernelRequest  # noqa: Y015
+
+@_typing.final
+class RestoreKernelResponse(_message.Message):
+    """RestoreKernelResponse tells what was done."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESTORED_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    restored: _builtins.bool
+    """Whether the store was written."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing could be restored."""
+
+    def __init__(
+        self,
+        *,
+        restored: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "restored", b"restored"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestoreKernelResponse: _TypeAlias = RestoreKernelResponse  # noqa: Y015

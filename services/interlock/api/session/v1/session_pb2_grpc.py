@@ -80,6 +80,11 @@ class SessionServiceStub:
                 request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeMovesRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeMovesResponse.FromString,
                 _registered_method=True)
+        self.HoldWindow = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/HoldWindow',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowResponse.FromString,
+                _registered_method=True)
         self.AbandonWindow = channel.unary_unary(
                 '/interlock.api.session.v1.SessionService/AbandonWindow',
                 request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AbandonWindowRequest.SerializeToString,
@@ -114,6 +119,21 @@ class SessionServiceStub:
                 '/interlock.api.session.v1.SessionService/GetCaller',
                 request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetCallerRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetCallerResponse.FromString,
+                _registered_method=True)
+        self.StepKernel = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/StepKernel',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelResponse.FromString,
+                _registered_method=True)
+        self.AcknowledgeKernel = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/AcknowledgeKernel',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeKernelRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeKernelResponse.FromString,
+                _registered_method=True)
+        self.RestoreKernel = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/RestoreKernel',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreKernelRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreKernelResponse.FromString,
                 _registered_method=True)
 
 
@@ -199,6 +219,16 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def HoldWindow(self, request, context):
+        """HoldWindow sets aside the most that a window may cost, before the first part of its answer is released.
+
+        Until the window is settled, other windows of the session and of its caller see the budget less the hold. Repeated with the
+        same amount it changes nothing. A hold ends with the settlement of its window, or with its lease where nothing was released.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def AbandonWindow(self, request, context):
         """AbandonWindow gives the lease of a window back that was never sealed. Nothing is charged.
         """
@@ -253,6 +283,28 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StepKernel(self, request, context):
+        """StepKernel decides what is asked of a kernel, in one step of the store. Its answer may be given to the caller once every
+        record in it is sealed. Refused with KERNEL_NOT_FOUND or KERNEL_STATE_UNVERIFIED where RestoreKernel has to come first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AcknowledgeKernel(self, request, context):
+        """AcknowledgeKernel says that the records of a kernel are sealed up to one. Idempotent.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RestoreKernel(self, request, context):
+        """RestoreKernel makes a kernel what its sealed records say. A store that knows as much already is left alone.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SessionServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -301,6 +353,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeMovesRequest.FromString,
                     response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeMovesResponse.SerializeToString,
             ),
+            'HoldWindow': grpc.unary_unary_rpc_method_handler(
+                    servicer.HoldWindow,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowResponse.SerializeToString,
+            ),
             'AbandonWindow': grpc.unary_unary_rpc_method_handler(
                     servicer.AbandonWindow,
                     request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AbandonWindowRequest.FromString,
@@ -335,6 +392,21 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.GetCaller,
                     request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetCallerRequest.FromString,
                     response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetCallerResponse.SerializeToString,
+            ),
+            'StepKernel': grpc.unary_unary_rpc_method_handler(
+                    servicer.StepKernel,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelResponse.SerializeToString,
+            ),
+            'AcknowledgeKernel': grpc.unary_unary_rpc_method_handler(
+                    servicer.AcknowledgeKernel,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeKernelRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeKernelResponse.SerializeToString,
+            ),
+            'RestoreKernel': grpc.unary_unary_rpc_method_handler(
+                    servicer.RestoreKernel,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreKernelRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreKernelResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -592,6 +664,33 @@ class SessionService:
             _registered_method=True)
 
     @staticmethod
+    def HoldWindow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/HoldWindow',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def AbandonWindow(request,
             target,
             options=(),
@@ -770,6 +869,87 @@ class SessionService:
             '/interlock.api.session.v1.SessionService/GetCaller',
             interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetCallerRequest.SerializeToString,
             interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetCallerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StepKernel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/StepKernel',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AcknowledgeKernel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/AcknowledgeKernel',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeKernelRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeKernelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RestoreKernel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/RestoreKernel',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreKernelRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreKernelResponse.FromString,
             options,
             channel_credentials,
             insecure,

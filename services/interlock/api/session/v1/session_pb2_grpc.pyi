@@ -73,6 +73,12 @@ class SessionServiceStub:
     """AcknowledgeMoves notes that what settlements moved (steps of breakers, cascades, ends) is on record in the audit log. Until
     then each opening names those windows. Repeated calls change nothing.
     """
+    HoldWindow: _grpc.UnaryUnaryMultiCallable[_session_pb2.HoldWindowRequest, _session_pb2.HoldWindowResponse]
+    """HoldWindow sets aside the most that a window may cost, before the first part of its answer is released.
+
+    Until the window is settled, other windows of the session and of its caller see the budget less the hold. Repeated with the
+    same amount it changes nothing. A hold ends with the settlement of its window, or with its lease where nothing was released.
+    """
     AbandonWindow: _grpc.UnaryUnaryMultiCallable[_session_pb2.AbandonWindowRequest, _session_pb2.AbandonWindowResponse]
     """AbandonWindow gives the lease of a window back that was never sealed. Nothing is charged."""
     GetSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]
@@ -94,6 +100,14 @@ class SessionServiceStub:
     """RestoreCaller rebuilds the budget of a caller from its audit record. It never raises one."""
     GetCaller: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetCallerRequest, _session_pb2.GetCallerResponse]
     """GetCaller reads the budget of a caller as it is stored."""
+    StepKernel: _grpc.UnaryUnaryMultiCallable[_session_pb2.StepKernelRequest, _session_pb2.StepKernelResponse]
+    """StepKernel decides what is asked of a kernel, in one step of the store. Its answer may be given to the caller once every
+    record in it is sealed. Refused with KERNEL_NOT_FOUND or KERNEL_STATE_UNVERIFIED where RestoreKernel has to come first.
+    """
+    AcknowledgeKernel: _grpc.UnaryUnaryMultiCallable[_session_pb2.AcknowledgeKernelRequest, _session_pb2.AcknowledgeKernelResponse]
+    """AcknowledgeKernel says that the records of a kernel are sealed up to one. Idempotent."""
+    RestoreKernel: _grpc.UnaryUnaryMultiCallable[_session_pb2.RestoreKernelRequest, _session_pb2.RestoreKernelResponse]
+    """RestoreKernel makes a kernel what its sealed records say. A store that knows as much already is left alone."""
 
 @_typing.type_check_only
 class SessionServiceAsyncStub(SessionServiceStub):
@@ -140,6 +154,12 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """AcknowledgeMoves notes that what settlements moved (steps of breakers, cascades, ends) is on record in the audit log. Until
     then each opening names those windows. Repeated calls change nothing.
     """
+    HoldWindow: _aio.UnaryUnaryMultiCallable[_session_pb2.HoldWindowRequest, _session_pb2.HoldWindowResponse]  # type: ignore[assignment]
+    """HoldWindow sets aside the most that a window may cost, before the first part of its answer is released.
+
+    Until the window is settled, other windows of the session and of its caller see the budget less the hold. Repeated with the
+    same amount it changes nothing. A hold ends with the settlement of its window, or with its lease where nothing was released.
+    """
     AbandonWindow: _aio.UnaryUnaryMultiCallable[_session_pb2.AbandonWindowRequest, _session_pb2.AbandonWindowResponse]  # type: ignore[assignment]
     """AbandonWindow gives the lease of a window back that was never sealed. Nothing is charged."""
     GetSession: _aio.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]  # type: ignore[assignment]
@@ -161,6 +181,14 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """RestoreCaller rebuilds the budget of a caller from its audit record. It never raises one."""
     GetCaller: _aio.UnaryUnaryMultiCallable[_session_pb2.GetCallerRequest, _session_pb2.GetCallerResponse]  # type: ignore[assignment]
     """GetCaller reads the budget of a caller as it is stored."""
+    StepKernel: _aio.UnaryUnaryMultiCallable[_session_pb2.StepKernelRequest, _session_pb2.StepKernelResponse]  # type: ignore[assignment]
+    """StepKernel decides what is asked of a kernel, in one step of the store. Its answer may be given to the caller once every
+    record in it is sealed. Refused with KERNEL_NOT_FOUND or KERNEL_STATE_UNVERIFIED where RestoreKernel has to come first.
+    """
+    AcknowledgeKernel: _aio.UnaryUnaryMultiCallable[_session_pb2.AcknowledgeKernelRequest, _session_pb2.AcknowledgeKernelResponse]  # type: ignore[assignment]
+    """AcknowledgeKernel says that the records of a kernel are sealed up to one. Idempotent."""
+    RestoreKernel: _aio.UnaryUnaryMultiCallable[_session_pb2.RestoreKernelRequest, _session_pb2.RestoreKernelResponse]  # type: ignore[assignment]
+    """RestoreKernel makes a kernel what its sealed records say. A store that knows as much already is left alone."""
 
 class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     """SessionService owns the state of sessions. All state lives in Redis or Valkey; any instance answers."""
@@ -260,6 +288,18 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def HoldWindow(
+        self,
+        request: _session_pb2.HoldWindowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.HoldWindowResponse, _abc.Awaitable[_session_pb2.HoldWindowResponse]]:
+        """HoldWindow sets aside the most that a window may cost, before the first part of its answer is released.
+
+        Until the window is settled, other windows of the session and of its caller see the budget less the hold. Repeated with the
+        same amount it changes nothing. A hold ends with the settlement of its window, or with its lease where nothing was released.
+        """
+
+    @_abc_1.abstractmethod
     def AbandonWindow(
         self,
         request: _session_pb2.AbandonWindowRequest,
@@ -321,5 +361,31 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.GetCallerResponse, _abc.Awaitable[_session_pb2.GetCallerResponse]]:
         """GetCaller reads the budget of a caller as it is stored."""
+
+    @_abc_1.abstractmethod
+    def StepKernel(
+        self,
+        request: _session_pb2.StepKernelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.StepKernelResponse, _abc.Awaitable[_session_pb2.StepKernelResponse]]:
+        """StepKernel decides what is asked of a kernel, in one step of the store. Its answer may be given to the caller once every
+        record in it is sealed. Refused with KERNEL_NOT_FOUND or KERNEL_STATE_UNVERIFIED where RestoreKernel has to come first.
+        """
+
+    @_abc_1.abstractmethod
+    def AcknowledgeKernel(
+        self,
+        request: _session_pb2.AcknowledgeKernelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.AcknowledgeKernelResponse, _abc.Awaitable[_session_pb2.AcknowledgeKernelResponse]]:
+        """AcknowledgeKernel says that the records of a kernel are sealed up to one. Idempotent."""
+
+    @_abc_1.abstractmethod
+    def RestoreKernel(
+        self,
+        request: _session_pb2.RestoreKernelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.RestoreKernelResponse, _abc.Awaitable[_session_pb2.RestoreKernelResponse]]:
+        """RestoreKernel makes a kernel what its sealed records say. A store that knows as much already is left alone."""
 
 def add_SessionServiceServicer_to_server(servicer: SessionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -45,6 +45,9 @@ class CallContext(_message.Message):
     DATA_RESIDENCY_FIELD_NUMBER: _builtins.int
     OVERSIGHT_TOKEN_FIELD_NUMBER: _builtins.int
     SESSION_ACTION_FIELD_NUMBER: _builtins.int
+    IF_MATCH_FIELD_NUMBER: _builtins.int
+    CONTEXT_CACHE_FIELD_NUMBER: _builtins.int
+    GROUNDING_MODE_FIELD_NUMBER: _builtins.int
     session_token: _builtins.str
     """CRP-Session-Token; absent: a new session."""
     continuation_id: _builtins.str
@@ -62,7 +65,7 @@ class CallContext(_message.Message):
     agent_loop_depth: _builtins.str
     """CRP-Agent-Loop-Depth, decimal."""
     strategy: _builtins.str
-    """CRP-Context-Strategy or CRP-Agent-Dispatch-Strategy: push, reflexive, fan-out, fan-in or hierarchical."""
+    """CRP-Context-Strategy or CRP-Agent-Dispatch-Strategy: push, pull, reflexive, agentic, fan-out, fan-in or hierarchical."""
     fan_in_policy: _builtins.str
     """CRP-Agent-Fan-In-Policy: require-all or partial."""
     safety_budget: _builtins.str
@@ -73,6 +76,12 @@ class CallContext(_message.Message):
     """CRP-Oversight-Token."""
     session_action: _builtins.str
     """CRP-Session-Action: branch."""
+    if_match: _builtins.str
+    """CRP-Context-If-Match: the ETag of the answer that the caller has, or *."""
+    context_cache: _builtins.str
+    """CRP-Context-Cache: no-store, no-cache, reuse-ckf, only-if-ckf, max-age=N, separated by commas."""
+    grounding_mode: _builtins.str
+    """CRP-LLM-Grounding-Mode: context-strict, context-preferred, open or auto."""
     @_builtins.property
     def safety_policy(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """CRP-Safety-Policy, one entry per field line."""
@@ -100,10 +109,13 @@ class CallContext(_message.Message):
         data_residency: _builtins.str = ...,
         oversight_token: _builtins.str = ...,
         session_action: _builtins.str = ...,
+        if_match: _builtins.str = ...,
+        context_cache: _builtins.str = ...,
+        grounding_mode: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_risk", b"accept_risk", "agent_loop_depth", b"agent_loop_depth", "agent_session_parent", b"agent_session_parent", "continuation_id", b"continuation_id", "data_residency", b"data_residency", "delegation_grant", b"delegation_grant", "fan_in_policy", b"fan_in_policy", "oversight_mode", b"oversight_mode", "oversight_token", b"oversight_token", "report_only", b"report_only", "safety_budget", b"safety_budget", "safety_mode", b"safety_mode", "safety_policy", b"safety_policy", "session_action", b"session_action", "session_token", b"session_token", "strategy", b"strategy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_risk", b"accept_risk", "agent_loop_depth", b"agent_loop_depth", "agent_session_parent", b"agent_session_parent", "context_cache", b"context_cache", "continuation_id", b"continuation_id", "data_residency", b"data_residency", "delegation_grant", b"delegation_grant", "fan_in_policy", b"fan_in_policy", "grounding_mode", b"grounding_mode", "if_match", b"if_match", "oversight_mode", b"oversight_mode", "oversight_token", b"oversight_token", "report_only", b"report_only", "safety_budget", b"safety_budget", "safety_mode", b"safety_mode", "safety_policy", b"safety_policy", "session_action", b"session_action", "session_token", b"session_token", "strategy", b"strategy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -277,8 +289,13 @@ class DispatchResponse(_message.Message):
 
     CHAT_RESPONSE_FIELD_NUMBER: _builtins.int
     OUTCOME_FIELD_NUMBER: _builtins.int
+    NOT_MODIFIED_FIELD_NUMBER: _builtins.int
     chat_response: _builtins.bytes
     """OpenAI chat completion, JSON in UTF-8."""
+    not_modified: _builtins.bool
+    """Whether CRP-Context-If-Match named the context of the answer that the caller has: nothing was dispatched, chat_response is empty
+    and the headers are those of that answer (SPEC-002 §4.9).
+    """
     @_builtins.property
     def outcome(self) -> Global___Outcome:
         """How it was decided."""
@@ -288,10 +305,11 @@ class DispatchResponse(_message.Message):
         *,
         chat_response: _builtins.bytes = ...,
         outcome: Global___Outcome | None = ...,
+        not_modified: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_response", b"chat_response", "outcome", b"outcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_response", b"chat_response", "not_modified", b"not_modified", "outcome", b"outcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -25,7 +25,7 @@ _WAYS = {"up": "increase+", "down": "increase-", "on": "enable", "off": "disable
 _MORE = {"more": "increase+", "greater": "increase+", "higher": "increase+", "fewer": "increase-", "less": "increase-"}
 _UNITS = word_set("million billion thousand percent chf eur usd gbp kes hour minute day week month year second time")
 _NOT = word_set("not n't never no nor none neither without cannot nobody nothing")
-_MARKS = word_set("than only except unless instead i we")
+_MARKS = word_set("than only except unless instead by i we")
 _RELATIVE = word_set("who which that")
 _PLAIN = word_set("also too as well so then while whereas although yes there here just even still most very be have do")
 
@@ -68,6 +68,7 @@ class SenseBag:
     negated: bool = False
     hypothetical: bool = False
     pronoun: bool = False
+    event: str = ""
 
 
 def clauses(sentence: Any) -> tuple[SenseBag, ...]:
@@ -111,6 +112,7 @@ def _clause(verb: Any) -> SenseBag:
         negated=sum(t.lower_ in _NOT and not _answers(t) for t in tokens) % 2 == 1,
         hypothetical=is_hypothetical(verb),
         pronoun=any(f.kind is FillerKind.UNKNOWN for f in actors) or not subjects,
+        event=sense(verb) if verb.pos_ == "VERB" and verb.lemma_.lower() not in predicates.LIGHT else "",
     )
 
 
@@ -169,12 +171,21 @@ def sense(token: Any) -> str:
         return key(_WAYS[particle])
     if _is_state(token):
         return key(_WAYS[low])
+    if token.pos_ == "VERB" and (whole := _phrasal(token, lemma)):
+        return sense_of(whole)
     if low in _MORE and not _compares(token):
         return _MORE[low]
     if token.pos_ == "PROPN" and not (low in _GROUPS and token.i == token.sent.start):
         return key_of(token)
     grouped = next((word for word in (low, lemma) if word in _GROUPS), low if low in DIRECTIONS else _graded(lemma))
     return sense_of(grouped)
+
+
+def _phrasal(verb: Any, lemma: str) -> str:
+    """Return the verb that says what a verb and its particle say: *turn down* and *reject*."""
+    return next(
+        (predicates.PHRASAL[lemma, c.lower_] for c in verb.children if (lemma, c.lower_) in predicates.PHRASAL), ""
+    )
 
 
 def _compares(token: Any) -> bool:

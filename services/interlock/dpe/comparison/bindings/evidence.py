@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from interlock.dpe.comparison.bindings import predicates
-from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, Likeness, key, own_words, same
+from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, Likeness, key, own_words, same, shared_keys
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.text.wordlists import lines, word_set
@@ -75,10 +75,34 @@ class BoundFrame:
 
 
 @dataclass(frozen=True)
+class FillerLookup:
+    """The numbers of fillers by their keys: which may be the same as one, without a comparison with each of them.
+
+    An answer of four hundred sentences and sources of a thousand fillers have too many pairs to look at.
+    """
+
+    by_key: Mapping[str, tuple[int, ...]]
+
+    @classmethod
+    def of(cls, numbered: Iterable[tuple[int, Filler]]) -> FillerLookup:
+        """Return the lookup of fillers, each given with its number."""
+        found: dict[str, dict[int, None]] = {}
+        for number, filler in numbered:
+            for each in shared_keys(filler):
+                found.setdefault(each, {})[number] = None
+        return cls({each: tuple(numbers) for each, numbers in found.items()})
+
+    def may_be(self, filler: Filler) -> list[int]:
+        """Return the numbers of all fillers that are ``same`` as, or ``near``, this one, and of some that are not; in order."""
+        return sorted({number for each in shared_keys(filler) for number in self.by_key.get(each, ())})
+
+
+@dataclass(frozen=True)
 class Evidence:
-    """The sentences that are evidence on an answer, and their frames."""
+    """The sentences that are evidence on an answer, and their frames. ``steps`` are the numbered lists of the sources."""
 
     passages: tuple[ReadSentence, ...]
+    steps: tuple[tuple[ReadSentence, ...], ...] = ()
 
     @cached_property
     def bound(self) -> tuple[BoundFrame, ...]:
@@ -97,6 +121,26 @@ class Evidence:
         )
 
     @cached_property
+    def _by_filler(self) -> FillerLookup:
+        return FillerLookup.of((number, place[3]) for number, place in enumerate(self._placed))
+
+    def _places(self, filler: Filler) -> Iterator[tuple[int, int, str, Filler]]:
+        """Yield the places whose filler may be the same as this one."""
+        return (self._placed[number] for number in self._by_filler.may_be(filler))
+
+    @cached_property
+    def _equated(self) -> tuple[tuple[Filler, Filler], ...]:
+        """The pairs that a sentence says are one thing: the agent and the role of *be*."""
+        stated = (each.frame for each in self.bound if each.frame.predicate == predicates.BE and not each.frame.negated)
+        return tuple(
+            (a, r) for frame in stated for a in frame.slots.get("agent", ()) for r in frame.slots.get("role", ())
+        )
+
+    @cached_property
+    def _by_equated(self) -> FillerLookup:
+        return FillerLookup.of((number, filler) for number, pair in enumerate(self._equated) for filler in pair)
+
+    @cached_property
     def words(self) -> frozenset[str]:
         """Every word of a filler or a predicate."""
         own = {word for _, _, _, filler in self._placed for word in filler.all}
@@ -110,6 +154,11 @@ class Evidence:
         if any(alike) or any(c.kind is FillerKind.UNKNOWN for c in (*claimed, *stated)):
             return Likeness.UNSURE
         return Likeness.APART if all(self.apart(c, s) for c in claimed for s in stated) else Likeness.UNSURE
+
+    @staticmethod
+    def slots_alike(claim: PredicateFrame, source: PredicateFrame, slots: Collection[str]) -> int:
+        """Return in how many of these slots every filler of a claim is one of a source's: the part of ``likeness`` that is cheap."""
+        return sum(all(any(agree(c, s) for s in source.slots[slot]) for c in claim.slots[slot]) for slot in slots)
 
     def apart(self, claimed: Filler, stated: Filler) -> bool:
         """Whether a claim's filler surely is another thing than a source's: the sources know both, and as two.
@@ -130,7 +179,7 @@ class Evidence:
             return False
         if claimed.words & stated.deep or stated.words & claimed.deep:
             return self._of_a_series(claimed, stated, mine, its)
-        known = [place for place in self._placed if agree(claimed, place[3]) and not same(place[3], stated)]
+        known = [place for place in self._places(claimed) if agree(claimed, place[3]) and not same(place[3], stated)]
         if claimed.kind is FillerKind.NAME:
             return bool(known) and _are_two_names(claimed, stated)
         return any(self._told_apart(place, stated) for place in known)
@@ -145,7 +194,7 @@ class Evidence:
         """Whether two fillers are two of one kind: *port 22* and *port 443*, *sales in Spain* and *sales in Italy*."""
         if claimed.head != stated.head and not (claimed.labels and stated.labels):
             return False
-        known = any(agree(claimed, place[3]) and claimed.all <= place[3].all for place in self._placed)
+        known = any(agree(claimed, place[3]) and claimed.all <= place[3].all for place in self._places(claimed))
         named = mine <= claimed.proper and its <= stated.proper
         known = known or (named and mine <= self.words)
         labelled = bool(claimed.labels and stated.labels) and claimed.labels != stated.labels
@@ -154,7 +203,7 @@ class Evidence:
 
     def _pairs_off(self, claimed: Filler, stated: Filler) -> bool:
         """Whether like frames bind the two to different partners."""
-        own = [place for place in self._placed if agree(claimed, place[3]) and not same(place[3], stated)]
+        own = [place for place in self._places(claimed) if agree(claimed, place[3]) and not same(place[3], stated)]
         return any(self._told_apart(place, stated) for place in own)
 
     def _told_apart(self, known: tuple[int, int, str, Filler], stated: Filler) -> bool:
@@ -166,7 +215,7 @@ class Evidence:
         general = mine.head != stated.head and (_is_general(mine) or _is_general(stated))
         if mine.borrowed or general:
             return False
-        for sentence, number, slot, filler in self._placed:
+        for sentence, number, slot, filler in self._places(stated):
             if (number, slot) == known[1:3] or filler.borrowed or not same(filler, stated):
                 continue
             if (
@@ -193,13 +242,8 @@ class Evidence:
 
     def _linked(self, one: Filler, other: Filler) -> bool:
         """Whether a source says that two fillers are one thing."""
-        for each in self.bound:
-            slots = each.frame.slots
-            if each.frame.predicate == predicates.BE and not each.frame.negated:
-                pairs = [(a, r) for a in slots.get("agent", ()) for r in slots.get("role", ())]
-                if any((near(a, one) and near(r, other)) or (near(a, other) and near(r, one)) for a, r in pairs):
-                    return True
-        return False
+        pairs = (self._equated[number] for number in self._by_equated.may_be(one))
+        return any((near(a, one) and near(r, other)) or (near(a, other) and near(r, one)) for a, r in pairs)
 
     def together(self, one: Filler, other: Filler, rival: BoundFrame) -> bool:
         """Whether a frame of another predicate and sentence than *rival* has both fillers, so that it may say what a claim says."""
@@ -216,6 +260,8 @@ class Evidence:
         if not predicates.alike(claim.predicate, source.predicate):
             return False
         shared = claim.slots.keys() & source.slots.keys()
+        if not self.slots_alike(claim, source, shared):
+            return False
         found = [self.likeness(claim.slots[slot], source.slots[slot]) for slot in shared]
         return Likeness.SAME in found and Likeness.APART not in found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache, lru_cache
+from functools import cache, cached_property
 from typing import Any
 
 from interlock.dpe.text.wordlists import word_set
@@ -83,10 +83,22 @@ class Filler:
     proper: frozenset[str] = frozenset()
     borrowed: bool = False
 
-    @property
+    @cached_property
     def all(self) -> frozenset[str]:
         """Every key that tells this filler from others."""
         return self.words | self.inner
+
+    @cached_property
+    def joined(self) -> str:
+        """The letters without gaps: *cross fire* and *crossfire*."""
+        return "".join(c for c in self.text.casefold().removeprefix("the ").removeprefix("a ") if c.isalnum())
+
+    @cached_property
+    def direction_of(self) -> frozenset[str] | None:
+        """What a direction is of: the *profit* of *lower profit*, *decline in profit* and *drop of profit*."""
+        directed = {word for word in self.all if word in DIRECTIONS and DIRECTIONS[word][0] in _AMOUNTS}
+        rest = self.all - directed
+        return rest if directed and rest else None
 
 
 @cache
@@ -286,25 +298,17 @@ def same(one: Filler, other: Filler) -> bool:
         return _overlap(one, other) >= _MOSTLY
     if one.kind in {FillerKind.VALUE, FillerKind.TIME}:
         return one.kind is other.kind and (one.all <= other.all or other.all <= one.all) and bool(one.all & other.all)
-    if "".join(sorted(one.all)) and _joined(one) == _joined(other):
+    if any(one.all) and one.joined == other.joined:
         return True
     shared = one.words & other.words
     if not shared or (one.kind is FillerKind.NOUN and other.kind is FillerKind.NOUN and one.head != other.head):
-        return _direction_of(one) is not None and _direction_of(one) == _direction_of(other)
+        return one.direction_of is not None and one.direction_of == other.direction_of
     return one.all <= other.all or other.all <= one.all
 
 
-@lru_cache(maxsize=4096)
-def _joined(filler: Filler) -> str:
-    """Return the letters of a filler without gaps: *cross fire* and *crossfire*."""
-    return "".join(c for c in filler.text.casefold().removeprefix("the ").removeprefix("a ") if c.isalnum())
-
-
-def _direction_of(filler: Filler) -> frozenset[str] | None:
-    """Return what a direction is of: the *profit* of *lower profit*, *decline in profit* and *drop of profit*."""
-    directed = {word for word in filler.all if word in DIRECTIONS and DIRECTIONS[word][0] in _AMOUNTS}
-    rest = filler.all - directed
-    return rest if directed and rest else None
+def shared_keys(filler: Filler) -> frozenset[str]:
+    """Return the keys of which any filler that is ``same`` as this one has at least one."""
+    return filler.all | {"=" + filler.joined}
 
 
 def _overlap(one: Filler, other: Filler) -> float:

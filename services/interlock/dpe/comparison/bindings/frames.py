@@ -26,7 +26,7 @@ from interlock.dpe.text.wordlists import word_set
 
 _AS_ROLE = word_set("join serve work act appoint name hire elect nominate confirm")
 _MARKS = {"before": "precede", "after": "precede", "because": predicates.CAUSE}
-_PHRASAL = {("take", "over"): "buy", ("hand", "over"): "give", ("draw", "up"): "plan"}
+_SUPPORTING = word_set("give make grant file place lodge conduct perform run submit issue take")
 _ORDERED = word_set("before after")
 _MOST_FRAMES = 60
 
@@ -92,8 +92,8 @@ def _predicate(lemma: str, slots: Slots, verb: Any) -> str:
     if predicates.converse(lemma, frozenset(slots))[1] or (lemma in predicates.REPORTING and not _says(lemma, verb)):
         return lemma
     particle = next((c.lower_ for c in verb.children if c.dep_ == "prt"), "")
-    if (lemma, particle) in _PHRASAL and "object" in slots:
-        return _PHRASAL[lemma, particle]
+    if (lemma, particle) in predicates.PHRASAL and "object" in slots:
+        return predicates.canonical(predicates.PHRASAL[lemma, particle])
     return f"{lemma} {particle}" if particle in PARTICLES else predicates.canonical(lemma)
 
 
@@ -130,9 +130,22 @@ def _of_verb(verb: Any) -> Iterator[PredicateFrame]:
     for cause in CAUSES:
         if cause in slots:
             yield replace(frame, predicate=predicates.CAUSE, slots={"agent": slots[cause], "object": (clause(verb),)})
+    yield from _supported(frame, verb)
     if lemma in _AS_ROLE and "as" in slots and (holder := slots.get("object") or slots.get("agent")):
         yield replace(frame, predicate=predicates.BE, slots={"agent": holder, "role": slots["as"]})
     yield from _linked(verb)
+
+
+def _supported(frame: PredicateFrame, verb: Any) -> Iterator[PredicateFrame]:
+    """Yield the event that the object of a verb names: *gave the club a loan*, *received a loan from Ashby*."""
+    noun = next((c for c in verb.children if c.dep_ in {"dobj", "nsubjpass"} and c.pos_ == "NOUN"), None)
+    named = predicates.verb_of(noun.lemma_.lower()) if noun is not None else ""
+    plain = _converted(frame)
+    if not named or plain.predicate not in _SUPPORTING:
+        return
+    thing = phrases_of(noun).get("of", ())
+    slots = {**{k: v for k, v in plain.slots.items() if k != "object"}, **({"object": thing} if thing else {})}
+    yield replace(plain, predicate=named, slots=slots)
 
 
 def _adjective(verb: Any) -> Any:

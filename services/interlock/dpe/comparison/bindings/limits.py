@@ -16,6 +16,8 @@ _ANYWHERE = word_set(
     "wherever whenever whatever whichever whoever regardless irrespective anywhere anytime unconditionally"
 )
 _EVEN = word_set("if when without after before outside for")
+_MEASURED = word_set("long much many old often big large small far high low")
+_OF_ANY = word_set("with from for at in on by under")
 _EXCEPTING = word_set("unless except excluding excepting barring")
 _DEGREES = {
     **dict.fromkeys(word_set("always invariably constantly everywhere"), 4),
@@ -71,9 +73,19 @@ def _limits(tokens: Sequence[Any]) -> Iterator[Limit]:
         ):
             yield Limit(LimitKind.ALWAYS, frozenset(), f"{low} {following[0]}")
         elif (
-            (low == "whether" and "not" in following)
-            or low == "including"
-            or (low == "with" and following == ["or", "without"])
+            (low == "however" and following and following[0] in _MEASURED)
+            or (
+                low == "any"
+                and n
+                and tokens[n - 1].dep_ == "prep"
+                and tokens[n - 1].lower_ in _OF_ANY
+                and not _is_denied(tokens)
+            )
+            or (
+                (low == "whether" and "not" in following)
+                or low == "including"
+                or (low == "with" and following == ["or", "without"])
+            )
         ):
             yield _limit(LimitKind.ALWAYS, tokens, n)
         elif low in _EXCEPTING or (low in {"other", "apart"} and following[:1] in (["than"], ["from"])):
@@ -83,6 +95,10 @@ def _limits(tokens: Sequence[Any]) -> Iterator[Limit]:
         elif low in {"if", "provided", "providing", "when"} and _is_condition(tokens, n):
             kind = LimitKind.UNLESS if _denies(tokens, n) else LimitKind.IF
             yield _limit(kind, tokens, n)
+
+
+def _is_denied(tokens: Sequence[Any]) -> bool:
+    return any(t.dep_ == "neg" or t.lower_ in {"no", "if", "without", "nor"} for t in tokens)
 
 
 def _is_condition(tokens: Sequence[Any], n: int) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from interlock.dpe.comparison.bindings.clauses import SenseBag, clauses
 from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.comparison.bindings.frames import PredicateFrame, frames
 from interlock.dpe.comparison.bindings.limits import Limit, degree, limits
+from interlock.dpe.comparison.bindings.order import Order, orders
+from interlock.dpe.comparison.bindings.pieces import Piece, pieces, whole
 from interlock.dpe.values.frames import STOP
 
 
@@ -24,6 +27,15 @@ class ReadSentence:
     content: frozenset[str]
     fact_id: str = ""
     clauses: tuple[SenseBag, ...] = ()
+    pieces: tuple[tuple[Piece, ...], ...] = ()
+    whole: Piece | None = None
+    senses: frozenset[str] = frozenset()
+    orders: tuple[Order, ...] = ()
+
+    @cached_property
+    def bag(self) -> frozenset[str]:
+        """The senses of all its clauses."""
+        return frozenset(sense for clause in self.clauses for sense in clause.senses)
 
 
 def passage(sentence: Any) -> ReadSentence:
@@ -33,4 +45,8 @@ def passage(sentence: Any) -> ReadSentence:
         key_of(t) for t in sentence if t.is_alpha and t.lower_ not in STOP and t.pos_ not in {"PRON", "AUX"}
     )
     found = clauses(sentence)
-    return ReadSentence(sentence.text.strip(), frames(sentence), limits(sentence), held, word, content, clauses=found)
+    single = whole(sentence)
+    return ReadSentence(
+        sentence.text.strip(), frames(sentence), limits(sentence), held, word, content, clauses=found,
+        orders=orders(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
+    )  # fmt: skip

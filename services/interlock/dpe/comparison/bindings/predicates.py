@@ -57,6 +57,14 @@ SAME_BOTH_WAYS = _set("mutual")
 REPORTING = _set("say")
 REFUSING = _set("refusing")
 HYPOTHETICAL = _set("hypothetical")
+PHRASAL = {
+    ("take", "over"): "buy", ("hand", "over"): "give", ("draw", "up"): "plan", ("turn", "down"): "reject", ("call", "off"): "cancel",
+    ("put", "off"): "postpone", ("carry", "out"): "run", ("shut", "down"): "close", ("close", "down"): "close", ("set", "up"): "found",
+    ("put", "in"): "install", ("rule", "out"): "exclude", ("give", "up"): "abandon", ("throw", "out"): "reject", ("throw", "away"): "discard",
+    ("speed", "up"): "accelerate", ("slow", "down"): "slow", ("lay", "off"): "dismiss", ("take", "on"): "hire", ("pay", "back"): "repay",
+    ("back", "up"): "save", ("point", "out"): "say", ("sign", "off"): "approve", ("win", "over"): "persuade", ("let", "down"): "disappoint",
+}  # fmt: skip
+"""Verbs with a particle that say what another verb says."""
 _CONVERSE = MappingProxyType(
     {
         "sell": ("buy", (("agent", "from"), ("to", "agent"))),

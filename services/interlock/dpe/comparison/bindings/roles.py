@@ -45,7 +45,10 @@ def _shared(claim: PredicateFrame, source: PredicateFrame) -> list[str]:
 
 def _may_support(claim: PredicateFrame, source: PredicateFrame, evidence: Evidence) -> bool:
     """Whether a source may say what a claim says: nothing in it speaks against that, and something for it."""
-    found = [evidence.likeness(claim.slots[slot], source.slots[slot]) for slot in _shared(claim, source)]
+    shared = _shared(claim, source)
+    if not evidence.slots_alike(claim, source, shared):
+        return False
+    found = [evidence.likeness(claim.slots[slot], source.slots[slot]) for slot in shared]
     unknown = any(f.kind is FillerKind.UNKNOWN for _, f in source.all())
     if Likeness.APART in found or not found:
         return False
@@ -125,6 +128,8 @@ def _swapped(claim: PredicateFrame, source: BoundFrame) -> Iterator[Misbinding]:
 def _replaced(claim: PredicateFrame, source: BoundFrame, evidence: Evidence) -> Iterator[Misbinding]:
     """Yield the one slot that a claim fills with what the sources bind elsewhere, where all others are the same."""
     shared = _shared(claim, source.frame)
+    if claim.predicate != predicates.CAUSE and evidence.slots_alike(claim, source.frame, shared) != len(shared) - 1:
+        return
     found = {slot: evidence.likeness(claim.slots[slot], source.frame.slots[slot]) for slot in shared}
     if claim.predicate == predicates.CAUSE and found.get("object") is Likeness.SAME and "agent" in found:
         found["agent"] = Likeness.APART if _another_cause(claim, source.frame, evidence) else found["agent"]

@@ -15,6 +15,7 @@ from interlock.dpe.text.wordlists import word_set
 _ALL, _MOST = 4, 3
 _SAME_CONTENT = 0.6
 _SAME_TOPIC = 0.5
+_LEAST_SHARED = 2
 _RESTRICTING = word_set("for if when with to in by on from after during within under at between where those")
 
 
@@ -102,15 +103,30 @@ def _denied(claim: ReadSentence, source: ReadSentence, stated: Limit, aligned: l
     if stated.kind is LimitKind.ALWAYS:
         return None
     for own in claim.limits:
+        if any(each.kind is own.kind and each.text.split()[:2] == own.text.split()[:2] for each in source.limits):
+            continue  # the source says so itself, as of *any one item*
         if own.kind is not LimitKind.ALWAYS or (
             own.text[:9].lower() == "including" and stated.kind is not LimitKind.UNLESS
         ):
             continue
-        if own.words & stated.words and (source in aligned or claim.content & (source.content - stated.words)):
+        fragment = not claim.content - own.words - stated.words and len(own.words & stated.words) >= min(
+            2, len(stated.words)
+        )
+        if own.words & stated.words and (
+            source in aligned or fragment or claim.content & (source.content - stated.words)
+        ):
+            return own
+        if own.text[:4].lower() == "any " and stated.kind is LimitKind.ONLY and _is_of_the_same(claim, source, own):
             return own
         if not own.words and source in aligned and not claim.content & stated.words:
             return own
     return None
+
+
+def _is_of_the_same(claim: ReadSentence, source: ReadSentence, own: Limit) -> bool:
+    """Whether a claim says of any what its source says of some only: the rest of both is the same."""
+    rest = claim.content - own.words
+    return len(rest & source.content) >= _LEAST_SHARED and len(rest & source.content) >= _SAME_TOPIC * len(rest)
 
 
 def _widened(claim: ReadSentence, stated: Limit, *, aligned: bool) -> Limit | None:
@@ -140,7 +156,9 @@ def _turned(claim: ReadSentence, stated: Limit, *, aligned: bool) -> Limit | Non
 def _says_so(found: Limit, evidence: Evidence) -> bool:
     """Whether a source has a limit of the same kind and content itself."""
     return any(
-        each.kind is found.kind and (not found.words or bool(each.words & found.words))
+        each.kind is found.kind
+        and (not found.words or bool(each.words & found.words))
+        and each.text.lower().startswith("any ") is found.text.lower().startswith("any ")
         for passage in evidence.passages
         for each in passage.limits
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from interlock.dpe.comparison.bindings import predicates
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, clause, fillers, key_of, named
 from interlock.dpe.comparison.bindings.moods import PASSIVE_SUBJECTS, SUBJECTS, has_subject
 from interlock.dpe.comparison.bindings.phrases import phrases_of
@@ -38,7 +39,10 @@ def slots_of(verb: Any) -> dict[str, tuple[Filler, ...]]:
         (
             c.lower_
             for c in verb.children
-            if c.dep_ in {"prep", "prt"} and c.lower_ not in PARTICLES and not any(True for _ in c.children)
+            if c.dep_ in {"prep", "prt"}
+            and c.lower_ not in PARTICLES
+            and (verb.lemma_.lower(), c.lower_) not in predicates.PHRASAL
+            and not any(True for _ in c.children)
         ),
         "",
     )
@@ -53,7 +57,7 @@ def _arguments(verb: Any, *, passive: bool) -> dict[str, tuple[Filler, ...]]:
         if child.dep_ in SUBJECTS | PASSIVE_SUBJECTS:
             slots["object" if passive or child.dep_ in PASSIVE_SUBJECTS else "agent"] = _resolved(child)
         elif child.dep_ == "dobj" and child.tag_ not in {"WDT", "WP"}:
-            slots["object"] = fillers(child)
+            slots["object"] = named(child)
         elif child.dep_ == "dative" and child.pos_ != "ADP":
             slots["to"] = fillers(child)
         elif child.dep_ == "attr":
@@ -89,7 +93,8 @@ def _is_passive(verb: Any) -> bool:
     helped = any(c.dep_ == "auxpass" for c in verb.children)
     reduced = verb.dep_ in {"acl", "advcl"} and verb.tag_ == "VBN" and not any(c.dep_ == "aux" for c in verb.children)
     shared = verb.dep_ == "conj" and verb.tag_ == "VBN" and _is_passive(verb.head) and not has_subject(verb)
-    return helped or reduced or (shared and not any(c.dep_ in {"aux", "dobj"} for c in verb.children))
+    named = verb.dep_ == "conj" and verb.tag_ in {"VBN", "VBD"} and any(c.dep_ == "agent" for c in verb.children)
+    return helped or reduced or named or (shared and not any(c.dep_ in {"aux", "dobj"} for c in verb.children))
 
 
 def _resolved(subject: Any) -> tuple[Filler, ...]:

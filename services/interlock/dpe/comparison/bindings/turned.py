@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from interlock.dpe.comparison.bindings import predicates
 from interlock.dpe.comparison.bindings.clauses import SenseBag, sense_of
 from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.fillers import same
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.order import told_from_the_other_end
 from interlock.dpe.text.wordlists import lines, word_set
 
 _LEAST = 2
@@ -18,7 +20,9 @@ _CONVERSE_PAIRS = frozenset(
     frozenset(map(sense_of, pair.split("=")))
     for pair in ("lend=borrow", "import=export", "buy=sell", "credit=debit", "give=receive", "teach=learn")
 )
+_CONVERSE_VERBS = frozenset({"buy", "win"})
 _ORDERED = frozenset(map(sense_of, word_set("before after ahead behind above below first last early late")))
+_FIRST_AND_THEN = frozenset(map(sense_of, ("before", "after")))
 _KINDS = frozenset({"opposite", "antonym"})
 
 
@@ -44,7 +48,9 @@ def turned_word(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
         told = [(other, each) for each in evidence.passages if "|" not in each.text for other in each.clauses]
         for other, each in told:
             for mine, its in _opposed(clause, other):
-                if _is_told(mine, clause, other, told):
+                if not (are_opposite(mine, its) or _is_reversed(clause, other)) or _is_told(mine, clause, other, told):
+                    continue
+                if {mine, its} <= _FIRST_AND_THEN and told_from_the_other_end(claim.text, each.text):
                     continue
                 return Misbinding(NEGATION_FLIP, "predicate", its, mine, each.text, each.fact_id)
     return None
@@ -57,7 +63,7 @@ def _opposed(claim: SenseBag, source: SenseBag) -> Iterator[tuple[str, str]]:
     mine, its = claim.senses - shared, source.senses - shared
     for one in mine:
         for other in its:
-            if _are_opposite(one, other):
+            if are_opposite(one, other) or _are_converse(one, other):
                 yield one, other
 
 
@@ -79,12 +85,36 @@ def _is_of_one(claim: SenseBag, source: SenseBag, shared: frozenset[str]) -> boo
     return 2 * len(shared) >= min(len(mine), len(its))
 
 
-def _are_opposite(one: str, other: str) -> bool:
+def are_opposite(one: str, other: str) -> bool:
+    """Whether two senses of words say the opposite."""
     if one[-1:] in _SIDES and other[-1:] in _SIDES:
         return one[:-1] == other[:-1] and one != other and one[:-1] not in _CONVERSE
     if frozenset({one, other}) in _CONVERSE_PAIRS:
         return False
     return frozenset({one, other}) in _PAIRS or predicates.opposite(one, other)
+
+
+def _are_converse(one: str, other: str) -> bool:
+    """Whether two verbs tell one event from its two sides: *beat* and *lose to*."""
+    if one[-1:] in _SIDES and other[-1:] in _SIDES:
+        return one[:-1] == other[:-1] and one != other and one[:-1] in _CONVERSE_VERBS
+    return (
+        (one in _CONVERSE_VERBS and other == f"{one}-")
+        or (other in _CONVERSE_VERBS and one == f"{other}-")
+        or frozenset({one, other}) in _CONVERSE_PAIRS
+    )
+
+
+def _is_reversed(claim: SenseBag, source: SenseBag) -> bool:
+    """Whether two clauses with converse verbs have the same one act towards the same other: *A beat B*, *A lost to B*."""
+    if not claim.actors or not source.actors or "by" in claim.marks | source.marks:
+        return False
+    acting = same(claim.actors[0], source.actors[0])
+    own = claim.actors[0].all | source.actors[0].all
+    towards = {word for name in claim.names for word in name.words} & {
+        word for name in source.names for word in name.words
+    } - own
+    return acting and bool(towards)
 
 
 def _is_told(mine: str, claim: SenseBag, source: SenseBag, told: list[tuple[SenseBag, ReadSentence]]) -> bool:

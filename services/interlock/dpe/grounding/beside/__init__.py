@@ -1,1 +1,1 @@
-"""Claims that are judged apart from the sources: what none is about, and what is in another language."""
+"""Claims that are judged apart from the sources: what none is about, what is in another language, and what only an earlier answer says."""

@@ -14,21 +14,43 @@ from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe.claims.reading import ChoiceReading, claim_sentences
 from interlock.dpe.document import Claim
 from interlock.dpe.grounding import basis
+from interlock.dpe.grounding.placing.near import Told, converts, values_of
 from interlock.dpe.request import Request
 from interlock.dpe.text.names import plain
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.tongues import ENGLISH, MONTHS, NUMBER_WORDS, tongue
+from interlock.dpe.values.quantities import Value
+from interlock.dpe.values.reach import in_reach
+from interlock.dpe.values.reckoning.derived import Operand, derives
 
 _FIGURE = pattern(r"\d+(?:[.,]\d+)*")
 _TIME = pattern(r"\b(\d{1,2})(?::|\s?h\s?)(\d{2})\b")
+_HOUR = pattern(r"(?i)\b(\d{1,2})\s?(?:h\b|uhr\b|heures?\b|horas?\b|ore\b|uur\b)")
+_ORDINAL = pattern(r"(?i)\b(\d{1,3})(?:er|re|e|ème|º|ª|o|a)\b")
 _DATE = pattern(r"\b\d{4}-\d{2}-\d{2}\b|\b\d{1,2}[./]\d{1,2}[./]\d{4}\b")
 _PART = pattern(r"\d+")
 _CODE = pattern(r"\b[\p{Lu}\d]+(?:-[\p{Lu}\d]+)+\b|\b\p{Lu}+\d+[\p{Lu}\d]*\b")
 _WORD = pattern(r"\p{L}+")
 _NAME = pattern(r"\p{Lu}[\p{L}'’-]{2,}")
+_DAY_OF_MONTH = pattern(r"\b(\d{1,2})\.? (\p{L}{3,})")
+_ENGLISH_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
 _ALIKE = 0.8
 _MOST_TIMES = 12
 _MONTHS = 12
+_MINUTES = 60
 _CAPITALISES_NOUNS = "de"
 _SURE_WORD = 3
 """Number words from this are figures; two is said of any pair."""
@@ -43,10 +65,13 @@ class Stated:
     months: frozenset[int]
     names: tuple[str, ...]
     text: str
+    told: Told | None = None
+    """The figures of the request, from which others may follow."""
 
     @staticmethod
-    def of(texts: Sequence[str]) -> Stated:
-        """Read *texts*."""
+    def of(texts: Sequence[str], told: Told | None = None) -> Stated:
+        """Read *texts*. What earlier answers derived from stated figures is stated as well."""
+        texts = [*texts, *(value.text for _, values, _ in (told.said if told else ()) for value in values)]
         whole = "\n".join(texts)
         words = [word.lower() for word in _WORD.findall(whole)]
         figures = {value for run in _FIGURE.findall(_TIME.sub(" ", whole)) for value in _values(run)}
@@ -56,7 +81,12 @@ class Stated:
             months |= {int(part) for part in _PART.findall(date) if 1 <= int(part) <= _MONTHS}
             figures |= {float(part) for part in _PART.findall(date)}
         names = dict.fromkeys(plain(name) for name in _NAME.findall(whole))
-        return Stated(frozenset(figures), frozenset(_times(whole)), frozenset(months), tuple(names), whole.lower())
+        clocks = [value.moment.minute for value in (told.times if told else ()) if value.moment]
+        clocks += [
+            value.moment.minute for _, values, _ in (told.said if told else ()) for value in values if value.moment
+        ]
+        times = {divmod(minute, _MINUTES) for minute in clocks if minute is not None} | set(_times(whole))
+        return Stated(frozenset(figures), frozenset(times), frozenset(months), tuple(names), whole.lower(), told)
 
     def has_figure(self, run: str) -> bool:
         """Whether a figure is stated, in either notation, or is a stated one times a small stated number."""
@@ -67,6 +97,24 @@ class Stated:
             or any(round(value / count, 4) in self.figures for count in counts if value % 1 or value > 100)
             for value in values
         )
+
+    def derives(self, run: str, around: Sequence[Value]) -> bool:
+        """Whether a figure follows from those *around* it in its claim and from one that is stated: 175 °C for 350 °F."""
+        target = next((value for value in around if value.text.startswith(run)), None)
+        if target is None or self.told is None:
+            return False
+        others = [value for value in around if value.text != target.text]
+        if any(converts(target, other) for other in (*others, *self.told.question)):
+            return True
+        return in_reach(target, others, [*self.told.question, *self.told.asked[:_MOST_TIMES]])
+
+    def dates(self, day: int, month: str) -> bool:
+        """Whether a day of a month follows from a date and a period that are stated: 14 days after 4 May."""
+        if self.told is None or month not in MONTHS:
+            return False
+        operands = [Operand(value) for _, values, _ in self.told.facts for value in values]
+        targets = values_of([f"{day} {_ENGLISH_MONTHS[MONTHS[month] - 1]}"])
+        return any(derives(target, frozenset({"until"}), operands) for target in targets)
 
     def names_like(self, word: str) -> bool:
         """Whether a name is stated in this or a similar form: Kopenhagen, Copenhagen."""
@@ -92,6 +140,10 @@ def _values(run: str) -> set[float]:
     return {round(float(each), 4) for each in readings if each.count(".") <= 1 and len(each) <= 15}
 
 
+def _hours(text: str) -> list[int]:
+    return [int(hour) for hour in _HOUR.findall(text)]
+
+
 def _times(text: str) -> list[tuple[int, int]]:
     return [(int(hours), int(minutes)) for hours, minutes in _TIME.findall(text)]
 
@@ -105,12 +157,21 @@ def compare(claim: Claim, spoken: str, stated: Stated) -> Compared:
         known = (hours, minutes) in stated.times
         shared, wrong = shared + known, wrong + ([] if known else [f"{hours}:{minutes:02}"])
     text = _TIME.sub(" ", text)
+    for hour in _hours(text):
+        known = (hour, 0) in stated.times or (not stated.times and float(hour) in stated.figures)
+        shared, wrong = shared + known, wrong + ([] if known else [str(hour)])
+    text = _ORDINAL.sub(r"\1", _HOUR.sub(" ", text))
     for code in _CODE.findall(text):
         known = code.lower() in stated.text
         shared, wrong = shared + known, wrong + ([] if known else [code])
     text = _CODE.sub(" ", text)
+    for day in _DAY_OF_MONTH.finditer(text):
+        if stated.dates(int(day[1]), day[2].lower()):
+            text, shared = text.replace(day.group(), " "), shared + 1
+    around = values_of([claim.text])
     for run in _FIGURE.findall(text):
-        known = stated.has_figure(run)
+        hour = run.isdigit() and (int(run), 0) in stated.times  # 8 Uhr, which the splitter may have cut
+        known = hour or stated.has_figure(run) or stated.derives(run, around)
         shared, wrong = shared + known, wrong + ([] if known else [run])
     for word in _WORD.findall(text.lower()):
         if word in numbers:
@@ -135,7 +196,7 @@ def compared(request: Request, readings: Sequence[ChoiceReading], texts: Sequenc
     foreign = _foreign(readings, texts)
     if not foreign:
         return {}
-    stated = Stated.of([*texts, request.own_words])
+    stated = Stated.of([*texts, request.own_words], Told.of(request))
     return {claim.claim_id: compare(claim, spoken, stated) for claim, spoken in foreign}
 
 

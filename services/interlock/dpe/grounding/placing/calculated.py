@@ -28,7 +28,7 @@ from interlock.dpe.grounding.placing.misplaced import (
 )
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, of_texts, scopes
 from interlock.dpe.grounding.support import Vocabulary
-from interlock.dpe.inference.language import Language
+from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Floats, Inference
 from interlock.dpe.text.lexing import WORD
 from interlock.dpe.text.wordlists import word_set
@@ -78,7 +78,10 @@ async def evidence(
         claims, vectors, envelope, inference, titles=titles, query=query, sentences=sentences
     )
     return await language.run(
-        lambda _: settle(claims, found, envelope, query=query, own=own, sentences=sentences), stage="2"
+        lambda cancelled: settle(
+            claims, found, envelope, query=query, own=own, sentences=sentences, cancelled=cancelled
+        ),
+        stage="2",
     )
 
 
@@ -102,6 +105,7 @@ def settle(
     query: str,
     own: str,
     sentences: Mapping[str, str],
+    cancelled: Cancelled = lambda: False,
 ) -> dict[str, ClaimEvidence]:
     """Return the evidence with what calculation adds to it. *own* are the user's words, whose values may be operands."""
     rows = {claim.claim_id for claim in claims if (row := cells_of(claim.text)) is not None and not _answers(row[1])}
@@ -115,6 +119,8 @@ def settle(
     tabular = {scope.text for scope in known.all if scope.slots}
     reckonings: dict[str, Reckoning] = {}
     for claim in claims[:MOST_CLAIMS]:
+        if cancelled():
+            break
         if evidence[claim.claim_id].copied:
             continue
         settled = _settled(claim, known, said, vocabulary, around[claim.claim_id])

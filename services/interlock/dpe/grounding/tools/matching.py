@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote_plus
 
 from interlock.dpe.grounding.tools.shown import Shown, groups_of, words
+from interlock.dpe.request import INSTRUCTION, USER
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values import moments
@@ -173,7 +174,10 @@ def _has_day(wanted: Moment, shown: Shown) -> bool:
         )
         if in_range or named:
             return not _other_years(stated, reading)
-    told_by_today = shown.relative_date and not any(o.day is not None and o.months for o in stated)
+    if shown.kind == USER and wanted.day in shown.bare_days and shown.follows_soon(wanted):
+        return True
+    told_by_today = shown.relative_date and shown.kind != INSTRUCTION
+    told_by_today = told_by_today and not any(o.day is not None and o.months for o in stated)
     return (told_by_today and shown.near_today(wanted)) or _bounds_a_period(wanted, stated)
 
 

@@ -30,6 +30,11 @@ _CODE = 3
 _MOST_DATED = 4000
 """Characters of one text in which the day of today is looked for."""
 _FROM_DAY = pattern(r"\b(\d{1,2})(?:st|nd|rd|th|\.)? ?(?:-|to|until|till|through|and|bis|und|au|al) ?\d{1,2}\b")
+_BARE_DAY = pattern(
+    r"\b(?:the|by|until|till|before|after) (\d{1,2})(?:st|nd|rd|th)(?: ?[,.;:?!)\n]|\z"
+    r"| (?:to|for|at|please|and|if|instead|or|in the|around|then|with)\b)"
+)
+_MONTH_AHEAD = 31
 _FAR = [-400, 400]
 _NEAR_TODAY: tuple[tuple[Any, ...], ...] = (
     ("day after tomorrow|ubermorgen", 2, 2), ("tomorrow|demain|manana", 1, 1), ("morgen", 0, 1), ("yesterday|gestern|hier|ayer", -1, -1),
@@ -194,6 +199,19 @@ class Shown:
         return frozenset(int(match[1]) for match in _FROM_DAY.finditer(self.folded))
 
     @cached_property
+    def bare_days(self) -> frozenset[int]:
+        """The days that stand without a month: *on the 12th*, which the calendar places."""
+        return frozenset(int(match[1]) for match in _BARE_DAY.finditer(self.folded))
+
+    def follows_soon(self, wanted: Moment) -> bool:
+        """Whether a date is at most a month after one that is stated in full, or after today; always where none is stated."""
+        stated = [_day_of(moment) for moment in self.moments] + [self.today]
+        days, day = [each for each in stated if each is not None], _day_of(wanted)
+        if day is None:
+            return False
+        return not days or any(0 <= (day - each).days <= _MONTH_AHEAD for each in days)
+
+    @cached_property
     def relative_date(self) -> bool:
         """Whether a date is told by today: tomorrow, next week, on Friday."""
         return any(_RELATIVE_DATE.search(fold(text).text) for _, text in self.texts)
@@ -266,6 +284,15 @@ class Shown:
         """Return the id of the text that shares most with a value; the first of those that share nothing."""
         wanted = frozenset(words(written))
         return max(self._rows, key=lambda row: len(wanted & row[1]), default=("", wanted))[0]
+
+
+def _day_of(moment: Moment) -> date | None:
+    if not (moment.years and moment.months and moment.day) or moment.years[0] != moment.years[1]:
+        return None
+    try:
+        return date(moment.years[0], moment.months[0], moment.day)
+    except ValueError:
+        return None
 
 
 def together(shown: Sequence[Shown]) -> Shown:

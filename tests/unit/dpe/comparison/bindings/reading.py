@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from interlock.dpe.comparison.bindings.compare import compare
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
+from interlock.dpe.comparison.pairings.compare import compare
 from tests.support.dpe import pipeline
 
 

@@ -19,14 +19,12 @@ KNOWN_GAPS = frozenset(
         "Every five minutes the standby replicates to the primary database.",  # "replicates" is taken for a noun
         "Training brought in $3.1 million.",  # another predicate than the source's
         "Ian Reid said the company will appeal.",  # what was said is one word, and "we"
-        "All species of bat hibernate.",  # "hibernate" is taken for a noun
         "Interns have to take part in the on-call rota.",  # exempt from, have to
         "The API returns deleted records.",  # "deleted" is taken for the verb
         "The lamp needs batteries.",  # works without, needs
         "The storm caused the blackout.",  # due to …, not to …
         "Sam Ode is mentored by Rita Paz.",  # "mentors" is taken for a noun
         "Ned Orr is the ambassador to Chile.",  # gapping: X as … and Y as …
-        "Only the buyer may extend the order.",  # the source says "it"
         "Ines Roca won the prize for chemistry.",  # gapping
         "The east wing opens on Thursday.",  # gapping
         "The white model is waterproof.",  # ellipsis: … is not

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
-from interlock.dpe.comparison.bindings.exchanged import exchanged
 from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.pairings.exchanged import exchanged
 
 
 def bare(text: str) -> ReadSentence:

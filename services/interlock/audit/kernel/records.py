@@ -1,0 +1,144 @@
+"""Sealing and reading the records of kernels.
+
+A kernel's chain is the one history of it. A record is appended only right after the one that it names; where the chain has another one
+in its place, nothing is appended. So a store that was set back, or went apart at a failover, cannot go on beside the chain.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.audit.requests import Note, json_object
+from interlock.audit.sealing.appender import Appender
+from interlock.audit.sealing.chains import VerifiedChains
+from interlock.audit.sealing.readers import Readers
+from interlock.audit.sealing.seal import Sealer
+from interlock.audit.store.log import AuditLog, Writing
+from interlock.domain import ids
+from interlock.domain.chain import audit_events
+from interlock.domain.chain.chain import EventRecord
+from interlock.domain.errors import conflict, invalid, unavailable
+
+MOST_RECORDS, PAGE = 512, 500
+PREFIX = "KERNEL_"
+
+
+class KernelRecords:
+    """The records of kernels, in chains of their own."""
+
+    def __init__(
+        self, audit_log: AuditLog, readers: Readers, appender: Appender, sealer: Sealer, chains: VerifiedChains
+    ) -> None:
+        self._log, self._readers, self._chains = audit_log, readers, chains
+        self._appender, self._sealer = appender, sealer
+
+    async def seal(self, request: audit_pb2.SealKernelRequest) -> audit_pb2.SealKernelResponse:
+        """Append records after the last one. Refused with KERNEL_CHAIN_CONFLICT where the chain has others in their place."""
+        kernel_id = ids.check("crp_sess_", request.kernel_id)
+        if not 1 <= len(request.records) <= MOST_RECORDS:
+            raise invalid("KERNEL_RECORDS_INVALID", f"1 to {MOST_RECORDS} records are sealed at a time")
+        given = [(one, _note(one)) for one in request.records]
+        work = partial(_append, sealer=self._sealer, kernel_id=kernel_id, given=given)
+        return audit_pb2.SealKernelResponse(sequence=await self._appender.submit(work, size=request.ByteSize()))
+
+    async def read(self, request: audit_pb2.GetKernelRecordRequest) -> audit_pb2.GetKernelRecordResponse:
+        """Return the records after one, only from a chain that verifies: a budget is made again from them."""
+        kernel_id = ids.check("crp_sess_", request.kernel_id)
+        if request.after < 0 or request.limit < 0:
+            raise invalid("INVALID_FIELD", "after and limit are 0 or more", field="after")
+        async with self._chains.reporting(kernel_id):
+            found = await self._readers.run(partial(self._records, kernel_id, request.after, request.limit))
+        return audit_pb2.GetKernelRecordResponse(
+            records=[_message(one) for one in found], timestamps=[one.timestamp for one in found]
+        )
+
+    def _records(self, kernel_id: str, after: int, limit: int) -> list[EventRecord]:
+        self._chains.verified(kernel_id, again="due")
+        found: list[EventRecord] = []
+        # A record's place in the chain is never before its number.
+        at = after
+        while page := self._log.events(kernel_id, after=at, limit=PAGE):
+            found += [one for one in page if one.event_type.startswith(PREFIX) and _number(one) > after]
+            at = page[-1].sequence
+            if limit and len(found) >= limit:
+                break
+        return found[:limit] if limit else found
+
+
+def _append(
+    writing: Writing, *, sealer: Sealer, kernel_id: str, given: Sequence[tuple[session_pb2.KernelRecord, Note]]
+) -> int:
+    number, link = _last(writing, kernel_id)
+    fresh: list[Note] = []
+    for record, note in given:
+        if record.sequence <= number:
+            if fresh or not writing.has_event(kernel_id, "", note.event_type, note.data_json):
+                raise _conflict(record)
+        elif record.sequence == number + 1 and record.previous == link:
+            fresh.append(note)
+            number, link = record.sequence, record.link
+        else:
+            raise _conflict(record)
+    if fresh:
+        sealer.record(writing, kernel_id, "", fresh)
+    return number
+
+
+def _last(writing: Writing, kernel_id: str) -> tuple[int, str]:
+    """Return number and link of the last record in the chain; the audit service's own events may follow it."""
+    head, _ = writing.head(kernel_id)
+    at = head
+    while at > 0:
+        for event in reversed(writing.since(kernel_id, at).events):
+            if event.event_type.startswith(PREFIX):
+                return _number(event), str(json.loads(event.data_json)["link"])
+        if at == 1:
+            break
+        at = max(1, at - 2 * (head - at + 1))
+    if head:
+        raise unavailable("KERNEL_RECORD_TRUNCATED", "the kernel's record was removed", retry_after_ms=0)
+    return 0, ""
+
+
+def _note(record: session_pb2.KernelRecord) -> Note:
+    data = {**_object(record.data_json), "link": record.link}
+    if data.get("sequence") != str(record.sequence) or data.get("previous") != record.previous or not record.link:
+        raise invalid("KERNEL_RECORDS_INVALID", "a record names its number, its link and the one before it")
+    if not record.type.startswith(PREFIX):
+        raise invalid("KERNEL_RECORDS_INVALID", "a record is of a kernel's type")
+    text = json_object("data_json", json.dumps(data))
+    audit_events.check(record.type, record.severity, data)
+    return Note(record.type, record.severity, text, "")
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise invalid("INVALID_JSON", "a record is a JSON object", field="data_json")
+    return value
+
+
+def _message(event: EventRecord) -> session_pb2.KernelRecord:
+    data = json.loads(event.data_json)
+    link = str(data.pop("link"))
+    return session_pb2.KernelRecord(
+        sequence=int(data["sequence"]), previous=data["previous"], link=link, type=event.event_type,
+        severity=event.severity, data_json=json.dumps(data, ensure_ascii=False),
+    )  # fmt: skip
+
+
+def _number(event: EventRecord) -> int:
+    return int(json.loads(event.data_json)["sequence"])
+
+
+def _conflict(record: session_pb2.KernelRecord) -> Exception:
+    message = "the chain has another record in this place"
+    return conflict("KERNEL_CHAIN_CONFLICT", message, sequence=str(record.sequence))

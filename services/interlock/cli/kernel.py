@@ -1,0 +1,149 @@
+"""``interlock kernel``: what agents may do, asked at a sidecar under the caller's own key (KRN-1)."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import typer
+
+from interlock.cli.output import NEGATIVE, OK, Format, Output, plain, print_json, refusals, table
+from interlock.client.errors import InterlockError
+from interlock.client.kernel.calls import KernelCalls, number, value_of
+from interlock.domain.errors import Kind, Refused, unavailable
+
+app = typer.Typer(
+    help="Describe a kernel, try and execute its actions, watch its trace.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+NAME = typer.Argument(help="Name of the kernel, under the caller's key.")
+ACTION = typer.Argument(help="Id of a registered action.")
+URL = typer.Option("", "--url", help="The sidecar. Default: OPENAI_BASE_URL, or http://127.0.0.1:7070/v1.")
+KEY = typer.Option(
+    "", "--key", help="Idempotency key. Default: a new one; it is printed, so that the call can be repeated."
+)
+AFTER = typer.Option(0, "--after", help="Number of the last record that is known.", min=0)
+ONCE = typer.Option(default=False, help="End after the records that are there.")
+
+WATCHED_EVERY_S = 0.5
+_RESOURCES = ("resource", "limit", "spent", "refunded", "leased", "left")
+
+
+@app.command()
+def describe(name: str = NAME, url: str = URL, output: Output = Format.TEXT) -> None:
+    """Show resources, state, invariants and actions. Exit 0: shown. 2: there is no such kernel, or no answer."""
+    with refusals(output), _calls(url) as calls:
+        shown = calls.describe(name)
+    if output is Format.JSON:
+        print_json(shown)
+        return
+    rows = [_RESOURCES, *(_resource(one) for one in shown["resources"])]
+    state = [f"  {name} = {value_of(value)!r}" for name, value in sorted(shown["state"].items())]
+    rules = [
+        f"  {one['name']}: {one['expression'] or 'predicate of the callers'}"
+        for one in shown["definition"]["invariants"]
+    ]
+    actions = [f"  {one['id']}" for one in shown["definition"]["actions"]]
+    stopped = "  STOPPED" if shown["stopped"] else ""
+    head = f"{name}  {shown['kernel_id']}  version {shown['version']}  steps {shown['steps']}{stopped}"
+    _print([head, *table(rows), "state", *state, "invariants", *rules, "actions", *actions])
+
+
+@app.command()
+def evaluate(name: str = NAME, action: str = ACTION, url: str = URL, output: Output = Format.TEXT) -> None:
+    """Try an action; nothing is committed. Exit 0: it would be approved. 1: rejected. 2: refused."""
+    with refusals(output), _calls(url) as calls:
+        told = calls.post(name, "evaluate", {"action": action})
+    raise typer.Exit(_verdict(told, told["verdict"], output))
+
+
+@app.command()
+def execute(
+    name: str = NAME,
+    action: str = ACTION,
+    key: str = KEY,
+    url: str = URL,
+    output: Output = Format.TEXT,
+) -> None:
+    """Check, charge and commit an action. Exit 0: done. 1: rejected. 2: refused, or no answer: repeat it under its key."""
+    key = key or uuid.uuid4().hex
+    with refusals(output), _calls(url) as calls:
+        told = calls.post(name, "execute", {"action": action, "key": key})
+    raise typer.Exit(_verdict({**told, "key": key}, told["verdict"], output))
+
+
+@app.command()
+def watch(
+    name: str = NAME,
+    after: int = AFTER,
+    once: bool = ONCE,
+    url: str = URL,
+    output: Output = Format.TEXT,
+) -> None:
+    """Follow the sealed trace; --after resumes it. Exit 0: ended by --once. 2: there is no such kernel, or no answer."""
+    with refusals(output), _calls(url) as calls:
+        while True:
+            page = calls.trace(name, after)
+            for record in page:
+                after = int(record["sequence"])
+                if output is Format.JSON:
+                    print_json(record)
+                else:
+                    _print([_record(record)])
+            if not page:
+                if once:
+                    return
+                time.sleep(WATCHED_EVERY_S)
+
+
+@contextmanager
+def _calls(url: str) -> Iterator[KernelCalls]:
+    calls = KernelCalls(url, retries=1)
+    try:
+        yield calls
+    except InterlockError as error:
+        kind = Kind.INVALID if error.status < 500 else Kind.UNAVAILABLE
+        raise Refused(kind, error.reason, str(error).partition(": ")[2], metadata=dict(error.metadata)) from None
+    except httpx.TransportError as error:
+        hint = "start it with `interlock serve`, or name it with --url"
+        raise unavailable(
+            "SIDECAR_UNAVAILABLE", f"the sidecar does not answer: {type(error).__name__}", hint=hint
+        ) from None
+    finally:
+        calls.close()
+
+
+def _resource(one: Mapping[str, Any]) -> tuple[str, ...]:
+    figures = ("limit", "gross", "refunded", "leased", "remaining")
+    return (one["name"], *(str(number(one[f"{figure}_micros"])) for figure in figures))
+
+
+def _verdict(told: Mapping[str, Any], verdict: Mapping[str, Any], output: Format) -> int:
+    if output is Format.JSON:
+        print_json(told)
+    else:
+        checks = [
+            f"  [{'ok' if one['passed'] else '--'}] {one['name']}{': ' + one['words'] if one['words'] else ''}"
+            for one in verdict["checks"]
+        ]
+        key = [f"key {told['key']}"] if "key" in told else []
+        _print(["approved" if verdict["approved"] else "rejected", *checks, *key])
+    return OK if verdict["approved"] else NEGATIVE
+
+
+def _record(record: Mapping[str, Any]) -> str:
+    data = json.loads(record["data_json"])
+    failed = [one[2] for one in data["checks"] or () if one[1] != "1"]
+    return f"{record['sequence']:>6}  {record['timestamp']}  {record['type']}  {data['action']}  {' '.join(failed)}".rstrip()
+
+
+def _print(lines: list[str]) -> None:
+    for line in lines:
+        typer.echo(plain(line).rstrip())

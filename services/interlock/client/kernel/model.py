@@ -1,0 +1,282 @@
+"""The peer's words: states, effects, actions, invariants, verdicts. The names and signatures are those of ``clampai.formal``."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from types import CodeType, MappingProxyType
+from typing import Any
+
+
+class State:
+    """An immutable state: what a caller hands in is a hint, what it gets back is the kernel's own."""
+
+    __slots__ = ("_json", "_vars")
+
+    def __init__(self, variables: Mapping[str, Any]) -> None:
+        held = {name: copy.deepcopy(variables[name]) for name in sorted(variables)}
+        object.__setattr__(self, "_vars", MappingProxyType(held))
+        object.__setattr__(self, "_json", json.dumps(held, sort_keys=True, default=_plain))
+
+    def __setattr__(self, *_: object) -> None:
+        raise AttributeError("State is immutable")
+
+    def __delattr__(self, *_: object) -> None:
+        raise AttributeError("State is immutable")
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a copy of a variable's value."""
+        return copy.deepcopy(self._held.get(key, default))
+
+    def keys(self) -> list[str]:
+        """Return the names of the variables."""
+        return list(self._held)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a copy of all variables."""
+        return copy.deepcopy(dict(self._held))
+
+    def has(self, key: str) -> bool:
+        """Tell whether there is a variable of that name."""
+        return key in self._held
+
+    def with_updates(self, updates: Mapping[str, Any]) -> State:
+        """Return a state with some variables changed."""
+        return State({**self.to_dict(), **updates})
+
+    def without_keys(self, keys: set[str]) -> State:
+        """Return a state without some variables."""
+        return State({name: value for name, value in self._held.items() if name not in keys})
+
+    def diff(self, other: State) -> dict[str, tuple[Any, Any]]:
+        """Return what differs: name to the two values."""
+        names = set(self._held) | set(other.keys())
+        return {name: (self.get(name), other.get(name)) for name in names if self.get(name) != other.get(name)}
+
+    def describe(self, max_keys: int = 20) -> str:
+        """Return the state in words."""
+        lines = [f"  {name} = {value!r:.80}" for name, value in list(self._held.items())[:max_keys]]
+        more = [f"  ... and {len(self._held) - max_keys} more"] if len(self._held) > max_keys else []
+        return "\n".join(["State:", *lines, *more])
+
+    @property
+    def json(self) -> str:
+        """The state as canonical JSON."""
+        return str(object.__getattribute__(self, "_json"))
+
+    @property
+    def fingerprint(self) -> str:
+        """The first 16 hex digits of the state's SHA-256."""
+        return hashlib.sha256(self.json.encode()).hexdigest()[:16]
+
+    @property
+    def _held(self) -> Mapping[str, Any]:
+        held: Mapping[str, Any] = object.__getattribute__(self, "_vars")
+        return held
+
+    def __hash__(self) -> int:
+        return hash(self.json)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, State) and self.json == other.json
+
+    def __repr__(self) -> str:
+        return f"State({dict(self._held)})"
+
+
+def _plain(value: Any) -> Any:
+    return sorted(value, key=repr) if isinstance(value, set | frozenset) else str(value)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A change of one variable: set, increment, decrement, multiply, append, remove or delete."""
+
+    variable: str
+    mode: str
+    value: Any = None
+
+
+@dataclass(frozen=True)
+class ActionSpec:
+    """What an agent may do, as data. It is registered with the kernel at its first use, and never changes after."""
+
+    id: str
+    name: str
+    description: str = ""
+    effects: tuple[Effect, ...] = ()
+    cost: float = 0.0
+    category: str = "general"
+    risk_level: str = "low"
+    reversible: bool = True
+    preconditions_text: str = ""
+    postconditions_text: str = ""
+    estimated_duration_s: float = 0.0
+    tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            raise ValueError("Action must have a non-empty ID")
+        if not self.cost >= 0:
+            raise ValueError(f"Action cost must be ≥ 0, got {self.cost}")
+
+    def affected_variables(self) -> set[str]:
+        """Return the names of the variables that it changes."""
+        return {one.variable for one in self.effects}
+
+    def to_llm_text(self) -> str:
+        """Return the action for a model's prompt."""
+        effects = ", ".join(f"{one.variable}←{one.mode}({one.value})" for one in self.effects)
+        head = f"[{self.id}] {self.name}\n  {self.description}"
+        return f"{head}\n  cost=${self.cost:.2f}  risk={self.risk_level}  reversible={self.reversible}\n  effects:  [{effects}]"
+
+    def to_compact_text(self) -> str:
+        """Return the action in one line."""
+        return f"[{self.id}] {self.name} (${self.cost:.2f}, {self.risk_level})"
+
+
+class Invariant:
+    """A condition on every state: a predicate of the caller's process, or an *expression* that the kernel evaluates itself.
+
+    A predicate that raises does not hold. An expression needs no second round trip and cannot be raced (docs/kernel.md).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        predicate: Callable[[State], bool] | None = None,
+        description: str = "",
+        *,
+        severity: str = "critical",
+        enforcement: str | None = None,
+        suggestion: str | None = None,
+        expression: str = "",
+    ) -> None:
+        if (predicate is None) == (not expression):
+            raise ValueError("an invariant has a predicate or an expression")
+        if enforcement not in {None, "blocking", "monitoring"}:
+            raise ValueError(f"Invariant enforcement must be 'blocking' or 'monitoring', got {enforcement!r}")
+        self.name, self.predicate, self.expression = name, predicate, expression
+        self.description, self.suggestion, self.severity = description or name, suggestion, severity
+        self.enforcement = enforcement or ("blocking" if severity == "critical" else "monitoring")
+        self.violation_count = 0
+
+    def check(self, state: State) -> tuple[bool, str]:
+        """Evaluate the predicate here; (holds, why not)."""
+        if self.predicate is None:
+            raise ValueError("the kernel evaluates this one")
+        try:
+            holds = bool(self.predicate(state))
+            why = "" if holds else f"Invariant '{self.name}' VIOLATED"
+        except Exception as error:  # noqa: BLE001 - a predicate that raises does not hold
+            holds, why = False, f"Invariant '{self.name}' raised exception: {error}"
+        self.violation_count += not holds
+        advice = f" — suggestion: {self.suggestion}" if why and self.suggestion else ""
+        return holds, why + advice
+
+    @property
+    def digest(self) -> str:
+        """Hash of the predicate's code, by which processes know that they carry the same one; empty for an expression."""
+        if self.predicate is None:
+            return ""
+        return hashlib.sha256(repr(_code_of(self.predicate)).encode()).hexdigest()
+
+
+def _code_of(function: Any) -> Any:
+    """Return what a function does, as far as it can be told: its code and what it closes over."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        kind = type(function)
+        return (getattr(function, "__module__", kind.__module__), getattr(function, "__qualname__", kind.__qualname__))
+    cells = [_told(cell.cell_contents) for cell in function.__closure__ or ()]
+    return _steps_of(code), cells, [_told(one) for one in function.__defaults__ or ()]
+
+
+def _told(value: Any) -> Any:
+    return _code_of(value) if callable(value) else repr(value)
+
+
+def _steps_of(code: CodeType) -> Any:
+    constants = [_steps_of(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    return code.co_code.hex(), constants, code.co_names, code.co_varnames
+
+
+class CheckResult(Enum):
+    """How a check ended."""
+
+    PASS = auto()
+    FAIL_BUDGET = auto()
+    FAIL_INVARIANT = auto()
+    FAIL_TERMINATION = auto()
+    FAIL_PRECONDITION = auto()
+
+
+_RESULTS = {
+    "budget": CheckResult.FAIL_BUDGET,
+    "min_cost": CheckResult.FAIL_TERMINATION,
+    "steps": CheckResult.FAIL_TERMINATION,
+    "invariant": CheckResult.FAIL_INVARIANT,
+    "predicate": CheckResult.FAIL_INVARIANT,
+}
+
+
+@dataclass
+class SafetyVerdict:
+    """Every check of one action."""
+
+    approved: bool
+    checks: list[tuple[str, CheckResult, str]]
+    simulated_next_state: State | None = None
+    cost: float = 0.0
+    for_model: str = ""
+
+    @property
+    def rejection_reasons(self) -> tuple[str, ...]:
+        """What failed, in words."""
+        return tuple(why for _, result, why in self.checks if result is not CheckResult.PASS)
+
+    def summary(self) -> str:
+        """Return the verdict in lines."""
+        lines = [
+            f"  [{'ok' if result is CheckResult.PASS else '--'}] {name}: {why}" for name, result, why in self.checks
+        ]
+        return "\n".join([f"Safety Verdict: {'APPROVED' if self.approved else 'REJECTED'}", *lines])
+
+
+@dataclass(frozen=True)
+class TraceEntry:
+    """One record of the kernel's trace, as this process knows it; the chain itself is in the audit service."""
+
+    step: int
+    action_id: str
+    action_name: str
+    state_before_fp: str
+    state_after_fp: str
+    cost: float
+    timestamp: float
+    approved: bool
+    rejection_reasons: tuple[str, ...] = ()
+    reasoning_summary: str = field(default="", repr=False)
+
+
+def verdict_of(told: Mapping[str, Any], action: ActionSpec, after: State | None = None) -> SafetyVerdict:
+    """Return a kernel's verdict in the peer's form."""
+    return SafetyVerdict(
+        approved=told["approved"], checks=checks_of(told["checks"]), simulated_next_state=after, cost=action.cost,
+        for_model=told["for_model"],
+    )  # fmt: skip
+
+
+def checks_of(checks: Sequence[Mapping[str, Any]]) -> list[tuple[str, CheckResult, str]]:
+    """Return checks in the peer's form."""
+    return [(one["name"], _result(one), one["words"] or "holds") for one in checks]
+
+
+def _result(check: Mapping[str, Any]) -> CheckResult:
+    if check["passed"]:
+        return CheckResult.PASS
+    return _RESULTS.get(check["name"].partition(":")[0], CheckResult.FAIL_PRECONDITION)

@@ -1,0 +1,107 @@
+"""Order: what a sentence says comes before what, and the steps of a numbered list (SPEC-005 §5.3).
+
+Each side is a bag of senses, so that *once you have been admitted, call the line* is compared with *call the line before any
+admission* and with steps 1 and 2 of a list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from interlock.dpe.comparison.bindings.clauses import sense
+from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.frames import STOP
+
+_BEFORE = word_set("before")
+_AFTER = word_set("after once following")
+_THEN = word_set("then afterwards afterward subsequently thereafter")
+_OFTEN = word_set("a an per every each daily weekly monthly more again in")
+_UNITS = word_set("second minute hour day week month year time moment first last straight away begin start")
+_POINTING = word_set("that this which")
+_MEASURES = word_set("second minute hour day week month year later long shortly soon")
+_ENDS = frozenset({".", ";", "!", "?", ":"})
+_STEP = re.compile(r"^[^\S\n]{0,8}(\d{1,2})[.)][^\S\n]{1,8}(\S[^\n]*)$", re.MULTILINE)
+_LEAST_STEPS = 3
+_MOST_STEPS = 40
+_LONGEST = 60
+
+
+@dataclass(frozen=True)
+class Order:
+    """What comes first and what comes second, with the word that says so."""
+
+    first: frozenset[str]
+    second: frozenset[str]
+    word: str
+
+
+def orders(sentence: Any) -> tuple[Order, ...]:
+    """Return what a parsed sentence, a spaCy span, says of an order."""
+    tokens = [t for t in sentence if not t.is_space]
+    if len(tokens) > _LONGEST:
+        return ()
+    return tuple(each for each in _orders(tokens) if each.first and each.second)
+
+
+def steps(text: str) -> tuple[str, ...]:
+    """Return the steps of the one numbered list of a text, in order; none where the numbers do not run from 1."""
+    found = [(int(match[1]), match[2].strip()) for match in _STEP.finditer(text)]
+    runs = [number for number, _ in found] == list(range(1, len(found) + 1))
+    return tuple(step for _, step in found) if runs and _LEAST_STEPS <= len(found) <= _MOST_STEPS else ()
+
+
+def _orders(tokens: Sequence[Any]) -> Iterator[Order]:
+    for n, token in enumerate(tokens):
+        low = token.lower_
+        following = tokens[n + 1].lower_ if n + 1 < len(tokens) else ""
+        if n and tokens[n - 1].lemma_.lower() in _MEASURES:
+            continue  # two days after: a time, which is compared with times
+        if low in _AFTER and following in _POINTING and tokens[n + 1].pos_ == "PRON":
+            yield _sequence(tokens, n + 1)
+        elif low in _BEFORE | _AFTER and not (low == "once" and following in _OFTEN):
+            main, sub = _halves(tokens, n)
+            earlier, later = (main, sub) if low in _BEFORE else (sub, main)
+            yield Order(_bag(earlier), _bag(later), token.text)
+        elif low in _THEN:
+            yield _sequence(tokens, n)
+
+
+def _halves(tokens: Sequence[Any], n: int) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return what stands outside and inside the phrase or clause that *before* or *after* opens."""
+    end = next((m for m in range(n + 1, len(tokens)) if tokens[m].text in _ENDS), len(tokens))
+    opens = n == 0 or tokens[n - 1].text in {",", ";", "—"} or tokens[n - 1].lower_ in {"and", "only", "but"}
+    comma = next((m for m in range(n + 1, end) if tokens[m].text == ","), None)
+    if opens and comma is not None and _start(tokens, n) >= n - 1:
+        return tokens[comma + 1 : end], tokens[n + 1 : comma]
+    return tokens[_start(tokens, n) : n], tokens[n + 1 : comma or end]
+
+
+def _start(tokens: Sequence[Any], n: int) -> int:
+    """Return where the clause before a token begins."""
+    for m in range(n - 1, -1, -1):
+        if tokens[m].text in _ENDS:
+            return m + 1
+    return 0
+
+
+def _sequence(tokens: Sequence[Any], n: int) -> Order:
+    start = _start(tokens, n)
+    end = next((m for m in range(n + 1, len(tokens)) if tokens[m].text in _ENDS), len(tokens))
+    if n + 1 < end:
+        return Order(_bag(tokens[start:n]), _bag(tokens[n + 1 : end]), tokens[n].text)
+    joined = next((m for m in range(n - 1, start, -1) if tokens[m].lower_ in {"and", "but", ","}), n)
+    return Order(_bag(tokens[start:joined]), _bag(tokens[joined:n]), tokens[n].text)
+
+
+def _bag(tokens: Sequence[Any]) -> frozenset[str]:
+    return frozenset(
+        sense(t)
+        for t in tokens
+        if t.pos_ in {"NOUN", "PROPN", "VERB", "ADJ", "ADV"}
+        and t.lower_ not in STOP
+        and t.lemma_.lower() not in _UNITS
+        and t.is_alpha
+    )

@@ -1,0 +1,71 @@
+"""Certainty and quantity: a claim that is sure, or says it of all, where its source supposes, or says it of some (SPEC-005 §5.3)."""
+
+from __future__ import annotations
+
+import re
+
+from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.findings import CONTEXT_STRIPPED, Misbinding
+from interlock.dpe.comparison.bindings.passages import ReadSentence
+
+_SURE = re.compile(
+    r"\b(definitely|certainly|undoubtedly|unquestionably|indisputably|conclusively|inevitably|guaranteed?|guarantees"
+    r"|prove[sdn]?|(?:has|have|had) (?:established|confirmed|proved|proven|shown conclusively)|(?:beyond|without|no) (?:any )?doubt"
+    r"|for certain|for sure|is certain|are certain|is sure to|are sure to|bound to|(?:is|are) final|every single|without fail"
+    r"|always|invariably)\b",
+    re.IGNORECASE,
+)
+_UNSURE = re.compile(
+    r"\b(may|might|could|possibly|probably|perhaps|likely|unlikely|suspect(?:s|ed)?|suggest(?:s|ed|ing)?|expect(?:s|ed)?|appears?|seems?"
+    r"|preliminary|provisional|believes?|believed|thinks?|assumes?|planned|estimated?|presumably|can|hopes?|aims?|intends?"
+    r"|sometimes|often|usually|normally|generally|typically|occasionally|mostly|rarely|at times)\b",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(r"\b(not|n't|never|no|nobody|nothing|neither|cannot|without)\b|n't\b", re.IGNORECASE)
+_ALL = re.compile(
+    r"\b(all|every|each|everyone|everybody|every one|nearly all|almost all|virtually all|without exception|entirely|exclusively)\b",
+    re.IGNORECASE,
+)
+_NONE = re.compile(
+    r"\b(hardly any|almost none|none|nobody|no one|hardly any of|barely any|scarcely any)\b", re.IGNORECASE
+)
+_PART = re.compile(
+    r"\b(most|some|many|several|few|half|a minority|a majority|the majority|part|a third|two thirds|a quarter|fewer than half"
+    r"|more than half|less than half|certain|the rest)\b",
+    re.IGNORECASE,
+)
+_MOST = re.compile(r"\b(most|all|every|each|many|a majority|the majority|more than half|two thirds)\b", re.IGNORECASE)
+_LEAST = 2
+_MOSTLY = 0.5
+
+
+def overstated(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
+    """Return the word by which *claim* is surer, or says more, than the only sentence of the sources on it; or ``None``."""
+    for stronger, weaker, slot in (
+        (_SURE, _UNSURE, "certainty"),
+        (_ALL, _PART, "quantifier"),
+        (_NONE, _MOST, "quantifier"),
+    ):
+        own = stronger.search(claim.text)
+        if own is None or weaker.search(claim.text) or (stronger is not _NONE and _DENIED.search(claim.text)):
+            continue
+        about = _about(claim, evidence)
+        if about is None or stronger.search(about.text):
+            continue
+        stated = weaker.search(about.text)
+        if stated is not None and not (stronger is _SURE and _DENIED.search(about.text)):
+            return Misbinding(CONTEXT_STRIPPED, slot, stated[0], own[0], about.text, about.fact_id)
+    return None
+
+
+def _about(claim: ReadSentence, evidence: Evidence) -> ReadSentence | None:
+    """Return the one sentence of the sources that a claim follows more closely than any other, or ``None``."""
+    said = claim.bag
+    ranked = sorted(
+        ((len(said & each.bag), n) for n, each in enumerate(evidence.passages) if "|" not in each.text), reverse=True
+    )
+    if not ranked or ranked[0][0] < _LEAST or ranked[0][0] < _MOSTLY * len(said):
+        return None
+    if len(ranked) > 1 and ranked[1][0] == ranked[0][0]:
+        return None
+    return evidence.passages[ranked[0][1]]

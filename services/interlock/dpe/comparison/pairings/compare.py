@@ -1,0 +1,49 @@
+"""The bindings of an answer's sentence compared with those of its sources (SPEC-005 §5.3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.findings import Misbinding
+from interlock.dpe.comparison.bindings.frames import PredicateFrame
+from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.bindings.polarity import reversed_predicate, turned_setting
+from interlock.dpe.comparison.bindings.roles import moved
+from interlock.dpe.comparison.bindings.scopes import raised, unbounded
+from interlock.dpe.comparison.bindings.turned import turned_word
+from interlock.dpe.comparison.pairings.certainty import overstated
+from interlock.dpe.comparison.pairings.crossed import crossed_actors
+from interlock.dpe.comparison.pairings.denial import denied
+from interlock.dpe.comparison.pairings.exchanged import exchanged
+from interlock.dpe.comparison.pairings.parallel import crossed_values
+from interlock.dpe.comparison.pairings.partners import partnered
+from interlock.dpe.comparison.pairings.reordered import reordered
+
+
+def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]) -> list[Misbinding]:
+    """Return what one sentence binds otherwise than the sources. *mentioned* are the content words of its answer."""
+    found = [
+        replace(finding, about=_words(frame))
+        for frame in claimed.frames
+        for finding in (_of_frame(frame, evidence),)
+        if finding is not None
+    ]
+    if not found and (swap := exchanged(claimed, evidence)) is not None:
+        found.append(replace(swap, about=claimed.content))
+    if not found and (other := partnered(claimed, evidence) or turned_word(claimed, evidence)) is not None:
+        found.append(replace(other, about=claimed.content))
+    for rule in (crossed_actors, crossed_values, reordered, denied, overstated):
+        if not found and (pair := rule(claimed, evidence)) is not None:
+            found.append(replace(pair, about=claimed.content))
+    limit = unbounded(claimed, evidence, mentioned)
+    return [*found, *([replace(limit, about=claimed.content)] if limit is not None else [])]
+
+
+def _words(frame: PredicateFrame) -> frozenset[str]:
+    return frozenset([frame.predicate, *(word for _, filler in frame.all() for word in filler.all)])
+
+
+def _of_frame(frame: PredicateFrame, evidence: Evidence) -> Misbinding | None:
+    turned = reversed_predicate(frame, evidence) or turned_setting(frame, evidence)
+    return turned or moved(frame, evidence) or raised(frame, evidence)

@@ -1,0 +1,81 @@
+"""How many answers may be on their way to be judged, and when a refused one should come again. Rates are answers per second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+STANDING_S = 0.5
+"""Work that may wait while there is more than can be done, seconds: the queue never empties, and longer ones only delay."""
+BURST_S = 1.0
+"""Work that may wait after a time in which the queue was empty, seconds."""
+AWAY_SHARE = 0.2
+"""Share of the time at the provider that may be added to either: beside ten seconds there, two more do not matter."""
+MOST_PROMISED_S = 10.0
+"""The farthest that a refused call is told to come again, seconds."""
+FIRST_GUESS_S = 0.1
+"""Work of one answer, seconds, before one was measured."""
+_KEPT = 0.9
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What is on its way at one moment."""
+
+    held: int
+    """Places that are held."""
+    judging: int
+    """Answers that are being judged, or wait for it."""
+    level: float
+    """Answers admitted that are not worked off yet at the measured rate."""
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What a judge can do: as many *workers* at once, *rate* answers a second, after *away_s* seconds at the provider."""
+
+    workers: int
+    rate: float
+    away_s: float = 0.0
+
+    @property
+    def least(self) -> int:
+        """Places that there are always: fewer would leave workers idle between two answers."""
+        return 2 * self.workers + 2
+
+    def room(self, *, standing: bool) -> float:
+        """Return how many answers may wait. *standing*: the queue did not empty for some time."""
+        waiting_s = (STANDING_S if standing else BURST_S) + AWAY_SHARE * self.away_s
+        return max(float(self.least), self.rate * waiting_s)
+
+    def admits(self, now: Demand, *, standing: bool) -> bool:
+        """Whether one more may be asked for."""
+        if now.held < self.least:
+            return True
+        room = self.room(standing=standing)
+        return now.level + 1 <= room and now.judging < room
+
+    def wait_s(self, now: Demand, *, standing: bool) -> float:
+        """Return after how many seconds one more is admitted, as far as is known."""
+        room = self.room(standing=standing)
+        ahead = max(now.level + 1 - room, now.judging + 1 - room, 1.0)
+        return ahead / self.rate
+
+
+def rate_of(works_s: Sequence[float]) -> float:
+    """Return the rate at which answers are judged that took so many seconds of the whole machine each.
+
+    The largest tenth does not count: one answer of four hundred claims takes turns with the others and does not stop them.
+    """
+    counted = sorted(works_s)[: max(1, round(len(works_s) * _KEPT))]
+    return len(counted) / max(sum(counted), 1e-6)
+
+
+def drained(level: float, seconds: float, rate: float) -> float:
+    """Return what is left of a level after some time."""
+    return max(0.0, level - seconds * rate)
+
+
+def promised_s(wait_s: float, *, now_s: float, last_s: float, rate: float) -> float:
+    """Return when a refused call should come again: after those that were refused before it, who come at *last_s* at the latest."""
+    return min(max(now_s + wait_s, last_s + 1 / rate), now_s + MOST_PROMISED_S)

@@ -1,0 +1,79 @@
+"""Open the injector from its settings: /inject/namespace and /inject/pod, beside the operators' pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import structlog
+from prometheus_client import Counter, Histogram
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from interlock.domain.errors import Refused, invalid
+from interlock.injector.review import answer
+from interlock.injector.rules import InjectorRules, read_rules
+from interlock.runtime.http.server import operations
+from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.rereading import Reread
+
+log = structlog.get_logger()
+
+REVIEWS = Counter(
+    "interlock_injector_reviews", "Pods reviewed, by outcome: injected, left, refused, malformed.", ["outcome"]
+)
+SECONDS = Histogram("interlock_injector_review_seconds", "Time to answer one review, seconds.")
+
+LARGEST_REVIEW_BYTES = 3_145_728
+"""The API server's own bound of a request."""
+
+
+def open_injector(settings: Settings) -> Starlette:
+    """Return the webhook. Refused with INJECTOR_FILE_MISSING, or as its rules are."""
+    path = settings.injector_file
+    if path is None:
+        raise invalid("INJECTOR_FILE_MISSING", "the injector needs injector_file: the operator's rules")
+    rules = Reread([path], lambda contents: read_rules(contents, path), setting="injector_file")
+
+    async def ready() -> Mapping[str, str]:
+        return {}
+
+    routes = [
+        Route(f"/inject/{kind}", partial(_reviewed, rules=rules, by_namespace=kind == "namespace"), methods=["POST"])
+        for kind in ("namespace", "pod")
+    ]
+    return Starlette(routes=[*routes, *operations(ready, settings).routes])
+
+
+async def _reviewed(request: Request, *, rules: Reread[InjectorRules], by_namespace: bool) -> Response:
+    with SECONDS.time():
+        try:
+            given = await _body(request)
+            said = answer(given, rules.now(), by_namespace=by_namespace)
+        except Refused as refused:
+            REVIEWS.labels("malformed").inc()
+            return JSONResponse({"error": {"reason": refused.reason, "message": refused.message}}, status_code=400)
+    response = said["response"]
+    outcome = ("injected" if "patch" in response else "left") if response["allowed"] else "refused"
+    REVIEWS.labels(outcome).inc()
+    log.info(
+        "pod.reviewed", outcome=outcome, namespace=str(given["request"].get("namespace") or ""), uid=response["uid"]
+    )
+    return JSONResponse(said)
+
+
+async def _body(request: Request) -> Any:
+    """Return the JSON of a request, within the API server's bound."""
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > LARGEST_REVIEW_BYTES:
+            raise invalid("ADMISSION_REVIEW_INVALID", f"it has more than {LARGEST_REVIEW_BYTES} bytes")
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise invalid("ADMISSION_REVIEW_INVALID", "it is not JSON") from None

@@ -1,0 +1,78 @@
+"""The console over HTTP: its pages, and the events that tell an open page that something happened."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.domain import ids
+from interlock.domain.errors import exhausted, invalid
+from interlock.oversight.live import pages
+from interlock.oversight.site import Endpoint, Site, html, view_of
+from interlock.runtime.pictures import picture
+
+PAGE = 50
+_LONGEST = 128
+
+
+async def _sessions(site: Site, request: Request) -> Response:
+    view = await view_of(site, request)
+    asked = _query(request, *pages.Filter._fields, "before")
+    before = _before(asked.pop("before", ""))
+    narrowed = pages.Filter(**asked)
+    rows, more = await site.live.sessions(narrowed.scope, before, PAGE)
+    callers = await site.live.callers(row.listed.scope for row in rows)
+    return html(pages.sessions_page(view, rows, callers, narrowed, more=more))
+
+
+async def _session(site: Site, request: Request) -> Response:
+    view = await view_of(site, request)
+    session_id, asked = request.path_params["session_id"], _query(request, "root", "verify")
+    tree = await site.live.tree(session_id, asked.get("root", ""))
+    verified = await site.live.verify(session_id) if asked.get("verify") else None
+    return html(pages.session_page(view, session_id, tree, verified))
+
+
+async def _graph(site: Site, request: Request) -> Response:
+    await view_of(site, request)
+    tree = await site.live.tree(request.path_params["session_id"], _query(request, "root").get("root", ""))
+    return Response(picture.svg(tree), media_type="image/svg+xml")
+
+
+async def _window(site: Site, request: Request) -> Response:
+    view = await view_of(site, request)
+    shown = await site.live.window(request.path_params["window_id"], view.reviewer)
+    return html(pages.window_page(view, shown))
+
+
+async def _events(site: Site, request: Request) -> Response:
+    await view_of(site, request)
+    if site.changes.is_full:
+        raise exhausted("TOO_MANY_PAGES", "as many pages are open as can be told of changes; reload this one by hand")
+    return StreamingResponse(site.changes.events(), media_type="text/event-stream")
+
+
+ROUTES: dict[str, Endpoint] = {
+    "/sessions": _sessions,
+    "/sessions/{session_id}": _session,
+    "/sessions/{session_id}/dag.svg": _graph,
+    "/windows/{window_id}": _window,
+    "/events": _events,
+}
+"""Path → endpoint, all by GET."""
+
+
+def _query(request: Request, *names: str) -> dict[str, str]:
+    given = request.query_params.multi_items()
+    found = dict(given)
+    if len(found) < len(given) or found.keys() - set(names) or any(len(value) > _LONGEST for value in found.values()):
+        raise invalid("UNKNOWN_PARAMETER", f"the query holds {', '.join(names)}, each once", param="query")
+    return found
+
+
+def _before(text: str) -> audit_pb2.ListedSession | None:
+    if not text:
+        return None
+    created_at, _, session_id = text.partition(" ")
+    return audit_pb2.ListedSession(created_at=created_at, session_id=ids.check("crp_sess_", session_id))

@@ -1,0 +1,56 @@
+"""What all pages share: the site's parts, who looks, and an answer in HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from interlock.oversight.changes import Changes
+from interlock.oversight.console import Console
+from interlock.oversight.reader import LiveReader
+from interlock.oversight.views import View
+from interlock.runtime.settings.model import Settings
+
+COOKIE, SECURE_COOKIE = "interlock_view", "__Host-interlock_view"
+
+
+@dataclass(frozen=True)
+class Site:
+    """The page's parts: the use cases, and the origins under which it may be opened."""
+
+    console: Console
+    live: LiveReader
+    changes: Changes
+    origins: frozenset[str]
+    secure: bool
+
+    @property
+    def cookie(self) -> str:
+        """Name of the cookie; over TLS a ``__Host-`` name, which no other host of the domain can set."""
+        return SECURE_COOKIE if self.secure else COOKIE
+
+
+def origins_of(settings: Settings, port: int, *, secure: bool) -> frozenset[str]:
+    """Return the origins of the page: that of ``oversight_base_url``, or else the loopback names with its port."""
+    if settings.oversight_base_url:
+        url = urlsplit(settings.oversight_base_url)
+        return frozenset({f"{url.scheme}://{url.netloc}".lower()})
+    scheme = "https" if secure else "http"
+    return frozenset(f"{scheme}://{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]"))
+
+
+Endpoint = Callable[[Site, Request], Awaitable[Response]]
+
+
+async def view_of(site: Site, request: Request) -> View:
+    """Return who is signed in. Refused with SIGN_IN_REQUIRED."""
+    return await site.console.viewer(request.cookies.get(site.cookie, ""))
+
+
+def html(page: str) -> Response:
+    """Return a page."""
+    return Response(page, media_type="text/html; charset=utf-8")

@@ -1,0 +1,41 @@
+"""What the calls to every service share: deadline, retry, and answers that hold what they must."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from interlock.runtime.rpc.answers import UNUSABLE, checked
+from interlock.runtime.rpc.client import call_service
+from interlock.runtime.rpc.deadline import Deadline, retry_idempotent
+
+A = TypeVar("A", bound=Any)
+
+Method = Callable[..., Awaitable[A]]
+"""A method of a stub: called with a request and ``timeout``, seconds."""
+
+
+IN_DOUBT = frozenset({"AUDIT_UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL", "FAILPOINT"}) | UNUSABLE
+"""Failures after which a seal may be in the log all the same: no answer said whether it is."""
+
+
+class ServicePeer:
+    """Calls of one service, at most *timeout_s* seconds each."""
+
+    name: str
+
+    def __init__(self, timeout_s: float) -> None:
+        self.timeout_s = timeout_s
+
+    async def _call(self, method: Method[A], request: Any, deadline: Deadline | None) -> A:
+        """Return the answer. Without a deadline the call has the service's limit to itself."""
+        timeout_s = self.timeout_s if deadline is None else deadline.within(self.timeout_s)
+        return checked(request, await call_service(self.name, self._send(method, request, timeout_s)))
+
+    async def _call_until_done(self, method: Method[A], request: Any, deadline: Deadline | None) -> A:
+        """Return the answer to an idempotent request, asked again while the service cannot answer."""
+        return await retry_idempotent(lambda: self._call(method, request, deadline))
+
+    async def _send(self, method: Method[A], request: Any, timeout_s: float) -> A:
+        """Return the answer as it came; a refusal in it is a value."""
+        return await method(request, timeout=timeout_s)

@@ -1,0 +1,147 @@
+"""The use cases of kernels: open, decide, describe, restore. What they answer may be told once its records are sealed (docs/adr/0031)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import structlog
+from prometheus_client import Counter
+
+from interlock.api.kernel.v1 import kernel_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain.errors import invalid
+from interlock.domain.ids import SessionId, check
+from interlock.domain.kernel.definition import Definition, contract, kernel_id_of, opened, registered, require_same
+from interlock.domain.kernel.expression import Declared
+from interlock.domain.kernel.state import Stepped, refusal, replayed
+from interlock.runtime import failpoints
+from interlock.runtime.clock import Clock
+from interlock.session.kernel import reading, telling
+from interlock.session.store.kernels import KernelStore
+
+log = structlog.get_logger()
+
+DECISIONS = Counter(
+    "interlock_kernel_decisions",
+    "What kernels decided, by what was asked and whether it was approved.",
+    ["ask", "approved"],
+)
+RESTORED = Counter("interlock_kernels_restored", "Kernels that were restored from their sealed records.")
+
+
+class KernelUseCases:
+    """Kernels over one store; the time is the store's."""
+
+    def __init__(self, store: KernelStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._suggestions = lru_cache(maxsize=1_024)(_suggestions)
+
+    async def step(self, request: session_pb2.StepKernelRequest) -> session_pb2.StepKernelResponse:
+        """Answer what is asked of a kernel, with all that has to be sealed before the answer is given."""
+        what = request.WhichOneof("ask")
+        if what is None:
+            raise invalid("KERNEL_ASK_MISSING", "nothing is asked")
+        asked = getattr(request, what)
+        kernel_id = kernel_id_of(request.scope, request.root_session_id, asked.kernel)
+        if what == "open":
+            return await self._open(kernel_id, asked)
+        if what == "describe":
+            found = self._require(await self._store.read(kernel_id))
+            told = telling.described_message(kernel_id, {k: str(v) for k, v in found.answer.items()})
+            return _told(kernel_id, found, described=told)
+        await failpoints.reached("kernel.before_step")
+        found = self._require(await self._store.step(kernel_id, reading.ask_of(what, asked), self._now_ms()))
+        await failpoints.reached("kernel.after_step")
+        if found.status == "FULL":
+            return _told(kernel_id, found, full=True)
+        DECISIONS.labels(what, found.answer["approved"]).inc()
+        return await self._answer(what, kernel_id, found)
+
+    async def acknowledge(self, request: session_pb2.AcknowledgeKernelRequest) -> bool:
+        """Note that the records of a kernel are sealed up to one."""
+        kernel_id = SessionId(check("crp_sess_", request.kernel_id))
+        return await self._store.sealed(kernel_id, request.sequence, request.link)
+
+    async def restore(self, request: session_pb2.RestoreKernelRequest) -> bool:
+        """Make a kernel what its sealed records say."""
+        kernel_id = SessionId(check("crp_sess_", request.kernel_id))
+        records = [telling.record_of(one) for one in request.records]
+        if not records:
+            raise refusal("KERNEL_NOT_FOUND")
+        restored = await self._store.restore(kernel_id, replayed(records), len(records))
+        if restored:
+            RESTORED.inc()
+            log.info("kernel.restored", kernel_id=kernel_id, records_count=len(records))
+        return restored
+
+    async def _open(self, kernel_id: SessionId, asked: kernel_pb2.OpenRequest) -> session_pb2.StepKernelResponse:
+        wanted = reading.definition_of(asked.definition)
+        found, status = await self._store.read(kernel_id), "EXISTS"
+        if found.status == "KERNEL_NOT_FOUND":
+            fields, record = opened(wanted, kernel_id, self._now_ms())
+            status = await self._store.open(kernel_id, fields, record)
+            found = await self._store.read(kernel_id)
+        self._require(found)
+        if status == "EXISTS":
+            found = await self._join(kernel_id, wanted, found)
+            if found.status == "FULL":
+                return _told(kernel_id, found, full=True)
+        version = int(found.answer.get("version", "1"))
+        told = kernel_pb2.OpenResponse(kernel_id=kernel_id, created=status == "CREATED", version=version)
+        return _told(kernel_id, found, opened=told)
+
+    async def _join(self, kernel_id: SessionId, wanted: Definition, found: Stepped) -> Stepped:
+        """Join a kernel: the same definition, and what it lacks is added. First values of a joiner are not looked at."""
+        held = found.answer
+        require_same(str(held["def"]), contract(wanted))
+        # Actions speak of the variables that are named with them, and of those that are there.
+        kinds = {name[2:]: str(value)[0] for name, value in held.items() if name.startswith("v:")}
+        kinds |= {name: value[0] for name, value in wanted.variables.items()}
+        ids = {name[2:] for name in held if name.startswith("a:")} | {one.id for one in wanted.actions}
+        more = registered(
+            wanted.variables, wanted.actions, Declared(kinds, frozenset(ids), frozenset(wanted.resources))
+        )
+        return await self._register(kernel_id, found, more)
+
+    async def _register(self, kernel_id: SessionId, found: Stepped, more: Mapping[str, str]) -> Stepped:
+        """Add what is new; what is there already is compared before the store is asked, which decides."""
+        known = found.answer
+        new = [
+            [name, value] for name, value in more.items()
+            if name not in known or (name[0] == "a" and known[name] != value) or str(known[name])[0] != value[0]
+        ]  # fmt: skip
+        if not new:
+            return found
+        ask = {"op": "register", "key": " ", "digest": "", "fields": new}
+        return self._require(await self._store.step(kernel_id, ask, self._now_ms()))
+
+    async def _answer(self, what: str, kernel_id: SessionId, found: Stepped) -> session_pb2.StepKernelResponse:
+        answer = found.answer
+        advice: Mapping[str, str] = {}
+        if answer["approved"] != "1":
+            advice = self._suggestions(str((await self._store.read(kernel_id)).answer.get("def", "")))
+        if what == "evaluate":
+            return _told(kernel_id, found, evaluated=telling.evaluated_message(answer, advice))
+        if what == "lease":
+            return _told(kernel_id, found, leased=telling.leased_message(answer, advice))
+        return _told(kernel_id, found, verdict=telling.verdict_message(answer, advice))
+
+    def _require(self, found: Stepped) -> Stepped:
+        if found.status not in {"OK", "FULL"}:
+            raise refusal(found.status, found.subject)
+        return found
+
+    def _now_ms(self) -> int:
+        return self._clock() // 1000
+
+
+def _suggestions(agreed: str) -> Mapping[str, str]:
+    return {one[0]: one[3] for one in json.loads(agreed or '{"invariants":[]}')["invariants"]}
+
+
+def _told(kernel_id: str, found: Stepped, **answer: Any) -> session_pb2.StepKernelResponse:
+    unsealed = [telling.record_message(one) for one in found.unsealed]
+    return session_pb2.StepKernelResponse(kernel_id=kernel_id, unsealed=unsealed, **answer)

@@ -1,0 +1,168 @@
+"""Requests about kernels: checked field by field and turned into the rule's values."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from interlock.api.kernel.v1 import kernel_pb2
+from interlock.domain.errors import invalid
+from interlock.domain.kernel import values
+from interlock.domain.kernel.definition import (
+    Condition,
+    Definition,
+    RegisteredAction,
+    checked_action,
+    checked_amount,
+    checked_key,
+    checked_name,
+)
+from interlock.domain.kernel.state import Resource
+
+LONGEST_LEASE_MS, SHORTEST_LEASE_MS, MOST_ROLLED_BACK = 3_600_000, 100, 64
+
+_KINDS: Mapping[int, str] = {
+    kernel_pb2.VARIABLE_TYPE_NUMBER: values.NUMBER,
+    kernel_pb2.VARIABLE_TYPE_TEXT: values.TEXT,
+    kernel_pb2.VARIABLE_TYPE_FLAG: values.FLAG,
+    kernel_pb2.VARIABLE_TYPE_LIST: values.LIST,
+    kernel_pb2.VARIABLE_TYPE_SET: values.SET,
+}
+KIND_TYPES: Mapping[str, int] = {kind: number for number, kind in _KINDS.items()}
+MODE_NUMBERS: Mapping[str, int] = {mode: number for number, mode in enumerate(values.MODES, 1)}
+_MODES: Mapping[int, str] = {number: mode for mode, number in MODE_NUMBERS.items()}
+
+
+def definition_of(message: kernel_pb2.Definition) -> Definition:
+    """Return a definition. Refused with the reason of what is not as it must be."""
+    variables = {one.name: _variable(one) for one in message.variables}
+    resources = {one.name: Resource(one.limit_micros, one.min_cost_micros) for one in message.resources}
+    if len(variables) < len(message.variables) or len(resources) < len(message.resources):
+        raise invalid("KERNEL_DUPLICATE", "a variable or a resource is named twice")
+    return Definition(
+        resources=resources,
+        variables=variables,
+        invariants=[_invariant(one) for one in message.invariants],
+        actions=[_action(one) for one in message.actions],
+        open_registry=message.open_registry,
+    )
+
+
+def value_of(message: kernel_pb2.Value) -> str:
+    """Return a value as it is stored; empty where the message holds none."""
+    kind = message.WhichOneof("kind")
+    if kind == "number_micros":
+        return values.number(message.number_micros)
+    if kind == "text":
+        return values.text(message.text)
+    if kind == "flag":
+        return values.flag(message.flag)
+    if kind is None:
+        return ""
+    items = [value_of(one) for one in getattr(message, kind).items]
+    if any(not one or one[0] not in values.SCALARS for one in items):
+        raise invalid("KERNEL_VALUE_INVALID", "a list or a set holds numbers, texts and flags")
+    return values.joined(values.LIST if kind == "list" else values.SET, items)
+
+
+def _variable(message: kernel_pb2.Variable) -> str:
+    kind = _KINDS.get(message.type)
+    if kind is None:
+        raise invalid("KERNEL_VARIABLE_INVALID", "a variable has one of the types", name=message.name[:64])
+    initial = value_of(message.initial)
+    if initial and initial[0] != kind:
+        raise invalid("KERNEL_VARIABLE_INVALID", "the first value is of another type", name=message.name[:64])
+    return initial or values.nothing(kind)
+
+
+def _invariant(message: kernel_pb2.Invariant) -> Condition:
+    if message.enforcement not in kernel_pb2.Enforcement.values():
+        raise invalid("KERNEL_INVARIANT_INVALID", "an invariant is blocking or monitoring", name=message.name[:64])
+    return Condition(
+        message.name,
+        message.expression,
+        blocking=message.enforcement != kernel_pb2.ENFORCEMENT_MONITORING,
+        suggestion=message.suggestion,
+        predicate_hash=message.predicate_hash,
+    )
+
+
+def _action(message: kernel_pb2.Action) -> RegisteredAction:
+    return RegisteredAction(
+        id=message.id,
+        name=message.name,
+        effects=[(one.variable, _MODES.get(one.mode, ""), value_of(one.value)) for one in message.effects],
+        costs=[(one.resource, one.micros) for one in message.costs],
+        preconditions=list(message.preconditions),
+        emergency=message.emergency,
+        irreversible=message.irreversible,
+    )
+
+
+def ask_of(what: str, request: Any) -> dict[str, Any]:
+    """Return what the rule is asked. Equal requests have equal digests, whatever their key."""
+    readers: Mapping[str, Callable[[], dict[str, Any]]] = {
+        "evaluate": lambda: {"action": checked_action(request.action), "op": "execute", "dry": True, "version": "0"},
+        "execute": lambda: _acting(request),
+        "permit": lambda: _acting(request),
+        "confirm": lambda: {"permit": checked_key(request.permit), "actual": _costs(request.actual)},
+        "abort": lambda: {"executions": [checked_key(request.permit)]},
+        "rollback": lambda: {"executions": _executions(request.executions)},
+        "lease": lambda: _lease(request),
+        "give_back": lambda: _return(request),
+        "emergency": lambda: {"action": checked_action(request.action), "stop": "1" if request.stop else "0"},
+    }
+    ask: dict[str, Any] = {"op": what, **readers[what]()}
+    if what == "evaluate":
+        return {**ask, "key": "", "digest": ""}
+    key = checked_key(request.key)
+    body = type(request)()
+    body.CopyFrom(request)
+    body.ClearField("key")
+    if what in {"execute", "permit"}:
+        # A retry evaluates its predicates anew; what it asks for is the same.
+        body.ClearField("version")
+        body.ClearField("predicates")
+    told = what.encode() + b"\n" + body.SerializeToString(deterministic=True)
+    return {**ask, "key": key, "digest": hashlib.sha256(told).hexdigest()}
+
+
+def _acting(request: kernel_pb2.ExecuteRequest | kernel_pb2.PermitRequest) -> dict[str, Any]:
+    if request.version < 0:
+        raise invalid("KERNEL_VERSION_INVALID", "a version is 0 or more")
+    held = [[one.name, one.hash, "1" if one.holds else "0"] for one in request.predicates]
+    return {"action": checked_action(request.action), "version": str(request.version), "held": held}
+
+
+def _executions(keys: Iterable[str]) -> list[str]:
+    found = [checked_key(one) for one in keys]
+    if not 1 <= len(found) <= MOST_ROLLED_BACK or len(set(found)) != len(found):
+        raise invalid("KERNEL_EXECUTIONS_INVALID", f"1 to {MOST_ROLLED_BACK} executions are undone, each once")
+    return found
+
+
+def _lease(request: kernel_pb2.LeaseRequest) -> dict[str, Any]:
+    if not SHORTEST_LEASE_MS <= request.lifetime_ms <= LONGEST_LEASE_MS:
+        message = f"a lease lives {SHORTEST_LEASE_MS} to {LONGEST_LEASE_MS} milliseconds"
+        raise invalid("KERNEL_LIFETIME_INVALID", message)
+    return {
+        "resource": checked_name(request.resource),
+        "wanted": str(checked_amount(request.wanted_micros)),
+        "lifetime_ms": str(request.lifetime_ms),
+    }
+
+
+def _return(request: kernel_pb2.ReturnRequest) -> dict[str, Any]:
+    return {
+        "lease": checked_key(request.lease),
+        "fence": str(request.fence),
+        "unspent": str(checked_amount(request.unspent_micros)),
+    }
+
+
+def _costs(costs: Iterable[kernel_pb2.Cost]) -> list[list[str]]:
+    found = [[checked_name(one.resource), str(checked_amount(one.micros))] for one in costs]
+    if len({one[0] for one in found}) != len(found):
+        raise invalid("KERNEL_DUPLICATE", "a cost is named twice")
+    return found

@@ -1,0 +1,81 @@
+"""The port to the state of kernels, and its in-memory twin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from interlock.domain.ids import SessionId
+from interlock.domain.kernel import rule
+from interlock.domain.kernel.state import Fields, KernelRecord, Stepped, unsealed
+
+
+class KernelStore(Protocol):
+    """Each method is one atomic step."""
+
+    async def open(self, kernel_id: SessionId, fields: Fields, record: KernelRecord) -> str:
+        """Keep a new kernel and return CREATED, or EXISTS or KERNEL_STATE_UNVERIFIED where one is there."""
+        ...
+
+    async def step(self, kernel_id: SessionId, ask: Mapping[str, Any], now_ms: int) -> Stepped:
+        """Decide what is asked (``domain.kernel.rule``)."""
+        ...
+
+    async def read(self, kernel_id: SessionId) -> Stepped:
+        """Return the fields of a kernel as the answer."""
+        ...
+
+    async def sealed(self, kernel_id: SessionId, sequence: int, link: str) -> bool:
+        """Note that records are sealed up to this one; false where the store does not have it."""
+        ...
+
+    async def restore(self, kernel_id: SessionId, fields: Fields, sequence: int) -> bool:
+        """Replace what is known of a kernel by what is sealed; false where the store knows as much."""
+        ...
+
+
+class MemoryKernels:
+    """Kernels of this one process: ``memory://``. It runs the domain's rule as it is."""
+
+    def __init__(self) -> None:
+        self._kernels: dict[SessionId, Fields] = {}
+
+    async def open(self, kernel_id: SessionId, fields: Fields, record: KernelRecord) -> str:
+        """Keep a new kernel."""
+        if kernel_id in self._kernels:
+            return "EXISTS"
+        self._kernels[kernel_id] = {**fields, "seq": "1", "sealed": "0", "o:1": record.stored}
+        return "CREATED"
+
+    async def step(self, kernel_id: SessionId, ask: Mapping[str, Any], now_ms: int) -> Stepped:
+        """Decide what is asked."""
+        return rule.step(self._kernels.get(kernel_id, {}), ask, now_ms)
+
+    async def read(self, kernel_id: SessionId) -> Stepped:
+        """Return the fields of a kernel."""
+        fields = self._kernels.get(kernel_id)
+        return Stepped("OK", dict(fields), unsealed=unsealed(fields)) if fields else Stepped("KERNEL_NOT_FOUND", {})
+
+    async def sealed(self, kernel_id: SessionId, sequence: int, link: str) -> bool:
+        """Note that records are sealed."""
+        fields = self._kernels.get(kernel_id)
+        if fields is None:
+            return False
+        before = int(fields["sealed"])
+        if sequence <= before:
+            return True
+        held = fields.get(f"o:{sequence}")
+        if held is None or KernelRecord.of(held).link != link:
+            return False
+        for number in range(before + 1, sequence + 1):
+            del fields[f"o:{number}"]
+        fields["sealed"] = str(sequence)
+        return True
+
+    async def restore(self, kernel_id: SessionId, fields: Fields, sequence: int) -> bool:
+        """Replace a kernel by what is sealed."""
+        known = self._kernels.get(kernel_id)
+        if known is not None and int(known["sealed"]) >= sequence:
+            return False
+        self._kernels[kernel_id] = {**fields, "seq": str(sequence), "sealed": str(sequence)}
+        return True

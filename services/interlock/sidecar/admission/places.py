@@ -1,0 +1,68 @@
+"""Places in the dpe: a call takes one before its provider is asked, so that nobody pays for an answer that no one can judge."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from interlock.domain.errors import Refused
+from interlock.runtime.rpc.deadline import Deadline
+from interlock.runtime.rpc.peers import DpePeer
+
+OVERLOADED = "OVERLOADED"
+_REMEMBERED_S = 0.1
+
+
+class Places:
+    """Takes places for the calls of one sidecar, and gives them back."""
+
+    def __init__(self, dpe: DpePeer) -> None:
+        self._dpe = dpe
+        self._full: tuple[float, Refused] | None = None
+        self._returning: set[asyncio.Task[None]] = set()
+
+    def require(self) -> None:
+        """Refuse what the dpe refused a moment ago, without asking it. Under too much load a refusal must cost next to nothing."""
+        if self._full is None:
+            return
+        since_s = time.monotonic() - self._full[0]
+        last = self._full[1]
+        if since_s * 1000 >= min(_REMEMBERED_S * 1000, last.retry_after_ms):
+            self._full = None
+            return
+        left_ms = last.retry_after_ms - round(since_s * 1000)
+        raise Refused(last.kind, last.reason, last.message, metadata=last.metadata, retry_after_ms=max(1, left_ms))
+
+    @asynccontextmanager
+    async def held(self, deadline: Deadline) -> AsyncIterator[str]:
+        """Hold a place. Refused with OVERLOADED while there is none."""
+        place_id = await self.take(deadline)
+        try:
+            yield place_id
+        finally:
+            self.give_back(place_id)
+
+    async def take(self, deadline: Deadline) -> str:
+        """Take a place, to be given back. Refused with OVERLOADED while there is none."""
+        try:
+            return await self._dpe.reserve(deadline)
+        except Refused as refused:
+            if refused.reason == OVERLOADED:
+                self._full = (time.monotonic(), refused)
+            raise
+
+    def give_back(self, place_id: str) -> None:
+        """Give a place back without waiting: the caller's answer does not depend on it. Empty: the dpe knows no places."""
+        self._full = None
+        if not place_id:
+            return
+        task = asyncio.create_task(self._dpe.release(place_id))
+        self._returning.add(task)
+        task.add_done_callback(self._returning.discard)
+
+    async def drain(self) -> None:
+        """Wait until what was given back has arrived."""
+        if self._returning:
+            await asyncio.wait(self._returning)

@@ -1,0 +1,100 @@
+"""A chat request as a request of a provider's Responses API (``upstream_api: responses``).
+
+The provider keeps nothing of it: what a later request goes on from is kept here. What the API has no words for is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from interlock.domain.errors import Refused, invalid
+
+_UNKNOWN = ("stop", "seed", "logit_bias", "presence_penalty", "frequency_penalty", "functions", "function_call")
+_AS_THEY_ARE = (
+    "model", "temperature", "top_p", "user", "safety_identifier", "prompt_cache_key", "service_tier", "parallel_tool_calls",
+    "metadata",
+)  # fmt: skip
+_NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+
+
+def check(body: Mapping[str, Any]) -> None:
+    """Refuse with INVALID_PARAMETER what this API has no words for."""
+    for name in _UNKNOWN:
+        if name in body:
+            raise _none(name, "the provider's API does not have it")
+    if int(body.get("n") or 1) > 1:
+        raise _none("n", "the provider's API gives one answer")
+    for number, message in enumerate(body["messages"]):
+        place = f"messages[{number}]"
+        if message["role"] == "function" or "function_call" in message:
+            raise _none(place, "the provider's API knows calls of tools only")
+        if "name" in message:
+            raise _none(f"{place}.name", "the provider's API does not have it")
+
+
+def made(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the request for a checked chat request."""
+    request: dict[str, Any] = {name: body[name] for name in _AS_THEY_ARE if name in body}
+    request["input"] = [item for message in body["messages"] for item in _items(message)]
+    request["store"] = False
+    limit = body.get("max_completion_tokens") or body.get("max_tokens")
+    if limit:
+        request["max_output_tokens"] = limit
+    if body.get("tools"):
+        request["tools"] = [_tool(one["function"]) for one in body["tools"]]
+    if "tool_choice" in body:
+        choice = body["tool_choice"]
+        request["tool_choice"] = choice if isinstance(choice, str) else {"type": "function", **choice["function"]}
+    if "reasoning_effort" in body:
+        request["reasoning"] = {"effort": body["reasoning_effort"]}
+    text = _text(body)
+    if text:
+        request["text"] = text
+    if body.get("logprobs"):
+        request["include"] = ["message.output_text.logprobs"]
+    return request
+
+
+def _items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the items of a message. Reasoning is left out: the provider takes back only what it kept or encrypted itself."""
+    role, content = message["role"], message.get("content")
+    if role == "tool":
+        yield {
+            "type": "function_call_output",
+            "call_id": message["tool_call_id"],
+            "output": _parts(content, "input_text"),
+        }
+        return
+    kind = "output_text" if role == "assistant" else "input_text"
+    parts = _parts(content, kind) if content else ""
+    if message.get("refusal"):
+        said = [{"type": kind, "text": parts}] if isinstance(parts, str) and parts else list(parts)
+        parts = [*said, {"type": "refusal", "refusal": message["refusal"]}]
+    if parts or role != "assistant":
+        yield {"type": "message", "role": role, "content": parts}
+    for call in message.get("tool_calls", ()):
+        yield {"type": "function_call", "call_id": call["id"], **call["function"]}
+
+
+def _parts(content: Any, kind: str) -> Any:
+    if isinstance(content, str):
+        return content
+    return [part if part["type"] == "refusal" else {"type": kind, "text": part["text"]} for part in content]
+
+
+def _tool(function: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a function. Chat's default is not to be strict, and this API's is: it is always said."""
+    return {"type": "function", "parameters": _NO_PARAMETERS, "strict": False, **function}
+
+
+def _text(body: Mapping[str, Any]) -> dict[str, Any]:
+    text: dict[str, Any] = {"verbosity": body["verbosity"]} if "verbosity" in body else {}
+    wanted = body.get("response_format")
+    if wanted:
+        text["format"] = {"type": wanted["type"], **wanted.get("json_schema", {})}
+    return text
+
+
+def _none(param: str, why: str) -> Refused:
+    return invalid("INVALID_PARAMETER", f"{param}: {why} (upstream_api is responses)", param=param)

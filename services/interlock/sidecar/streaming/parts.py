@@ -1,0 +1,255 @@
+"""An answer released part by part while the provider writes it: analysed, decided, on record, and only then let go (BUD-11, API-4).
+
+A part is one unit or more, judged with all that came before it. What may not pass now waits for what follows: the verdict over the
+whole is the one that counts. What no continuation can cure ends the stream at once. Before the first part leaves, the session holds
+the most that the window may cost. Where that cannot be had nothing leaves before the whole is judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import structlog
+from prometheus_client import Counter, Histogram
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.dpe.v1 import dpe_pb2
+from interlock.api.policy.v1 import policy_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain.binding.rank import Rank
+from interlock.domain.breaker import BreakerState
+from interlock.domain.errors import Kind, Refused
+from interlock.domain.policy.directives import Oversight, Policy
+from interlock.domain.policy.policy_text import parse
+from interlock.runtime import failpoints
+from interlock.runtime.clock import system_clock
+from interlock.runtime.rpc.peer import IN_DOUBT
+from interlock.runtime.rpc.peers import Peers
+from interlock.runtime.settings.model import Settings
+from interlock.sidecar.admission.admission import Admitted
+from interlock.sidecar.call.binding import identified
+from interlock.sidecar.call.call import Call, Run
+from interlock.sidecar.openai.completion import AnswerAsked, Completion
+from interlock.sidecar.requests import Round
+from interlock.sidecar.streaming.provider_stream import ProviderStream
+from interlock.sidecar.streaming.units import whole_until
+from interlock.sidecar.trail import stream_events
+from interlock.sidecar.trail.stream_events import RunningHash
+
+log = structlog.get_logger()
+
+PARTS = Counter(
+    "interlock_stream_parts", "PartRelease of answers by what became of them: released, withheld, cut.", ["outcome"]
+)
+FIRST_PART = Histogram("interlock_stream_first_part_seconds", "Time from the call to its first released part, seconds.")
+
+GROWTH = 2.0
+"""How much longer a text is than the one judged before it, so that its judgements together cost a bounded multiple of one."""
+
+TAIL = 16
+"""A tail without a unit is searched again once it has grown by this fraction: one that comes byte by byte costs no more than that."""
+
+LASTING = frozenset({
+    "UNGROUNDED_CLAIM", "SOURCE_NOT_TRUSTED", "PARAMETRIC_CONTENT", "PII_DETECTED", "FABRICATION_DETECTED", "UNACCEPTABLE_EU_AI_ACT",
+})  # fmt: skip
+"""Reasons of a halt that no continuation cures: what was found stays in the text."""
+
+Judge = Callable[[Completion], Awaitable[tuple[dpe_pb2.Report, policy_pb2.Decision]]]
+"""Analyses and decides about what there is of an answer."""
+
+_NEEDS_THE_WHOLE = ("require_quality", "require_flow", "require_completeness", "upgrade_on_risk")
+
+
+def may_stream(call: Call, admitted: Admitted, settings: Settings) -> bool:
+    """Tell whether parts of a call's answer may leave before the whole is judged.
+
+    No, where the breaker is not closed, a person may have to review it, something may rewrite it, the policy asks for what only a
+    whole has, the window is one of several, or its session is below another one.
+    """
+    opened, policy = admitted.opened, admitted.policy.policy_text
+    return (
+        call.live is not None
+        and not call.shape
+        and admitted.breaker is BreakerState.CLOSED
+        and opened.pattern in {"", "LINEAR"}
+        and not opened.ancestor_session_ids
+        and not settings.enabled_remedies
+        and not settings.review_required
+        and not call.asked.accept_quality
+        and not (policy and _needs_the_whole(parse(policy)))
+    )
+
+
+def _needs_the_whole(policy: Policy) -> bool:
+    reviewed = policy.oversight is not None and policy.oversight >= Oversight.HUMAN_REVIEW
+    return reviewed or any(getattr(policy, name) for name in _NEEDS_THE_WHOLE)
+
+
+def streamed(settings: Settings, peers: Peers, run: Run, admitted: Admitted, judge: Judge) -> PartRelease | None:
+    """Return what lets parts of a call's answer go; ``None`` where they may not leave before the whole is judged."""
+    return PartRelease(settings, peers, run, admitted, judge) if may_stream(run.call, admitted, settings) else None
+
+
+class PartRelease:
+    """Releases the parts of one answer."""
+
+    def __init__(self, settings: Settings, peers: Peers, run: Run, admitted: Admitted, judge: Judge) -> None:
+        assert run.call.live is not None
+        self._settings, self._peers, self._run, self._admitted, self._judge = settings, peers, run, admitted, judge
+        self._live, self._running = run.call.live, RunningHash()
+        self._known = self._judged = self._looked = 0
+        self._seen = ""
+        self._whole_only = False
+
+    async def answer(self, body: Mapping[str, Any], timeout_s: float) -> Completion:
+        """Return the provider's answer, of which parts may have left by then.
+
+        A provider that fails, or a caller that leaves, after the first part: what there is of the answer is the answer.
+        """
+        stream = ProviderStream(
+            AnswerAsked.of(body), limit=self._settings.max_body_bytes, max_depth=self._settings.max_json_depth
+        )
+        reading = asyncio.ensure_future(self._live.ask(body, timeout_s, stream))
+        reading.add_done_callback(lambda _: stream.changed.set())
+        self._run.asking.add(reading)
+        if self._run.caller_left:
+            reading.cancel()
+        try:
+            while not (reading.done() or self._live.cut or self._live.stopped):
+                await stream.changed.wait()
+                stream.changed.clear()
+                await self._look(stream)
+            return await self._ended(stream, reading)
+        finally:
+            reading.cancel()
+            self._run.asking.discard(reading)
+
+    async def _ended(self, stream: ProviderStream, reading: asyncio.Future[None]) -> Completion:
+        if self._live.cut:
+            return stream.prefix(self._seen)
+        try:
+            if not self._live.stopped:
+                await reading
+            return stream.completion(broken_off=self._live.stopped is not None)
+        except asyncio.CancelledError:
+            self._stop(Refused(Kind.TIMEOUT, "CALLER_LEFT", "the caller left before the model answered"))
+        except Refused as refused:
+            self._stop(refused)
+        try:
+            return stream.completion(broken_off=True)
+        except Refused:  # what came last makes no answer: it ends with what was judged of it
+            return stream.prefix(self._seen)
+
+    def _stop(self, refused: Refused) -> None:
+        """Note why the answer breaks off; without a released part there is no answer."""
+        if not self._run.begun:
+            raise refused
+        self._live.stopped = self._live.stopped or refused
+
+    async def _look(self, stream: ProviderStream) -> None:
+        """Judge what is new and whole of the answer, and let it go if it may pass."""
+        text = stream.plain_text
+        if text is None or self._whole_only or stream.done or self._live.stopped:
+            return
+        if (len(text) - self._looked) * TAIL < len(text) - self._known:
+            return
+        self._looked = len(text)
+        self._known = whole_until(text, self._known)
+        if self._known < max(1, self._judged * GROWTH):
+            return
+        part = self._seen = text[: self._known]
+        self._judged = len(part)
+        try:
+            report, decision = await self._judge(stream.prefix(part))
+        except Refused as refused:  # the whole may be judged all the same
+            log.info("stream.whole", window_id=self._admitted.opened.window_id, reason=refused.reason)
+            self._whole_only = True
+            return
+        if decision.action == policy_pb2.ACTION_DELIVER:
+            await self._release(part, report)
+        elif decision.halt_reason in LASTING:
+            self._live.cut = True
+            PARTS.labels("cut").inc()
+        else:
+            PARTS.labels("withheld").inc()
+
+    async def _release(self, part: str, report: dpe_pb2.Report) -> None:
+        """Put a part on record and let it go. Nothing that is not on record leaves."""
+        first = not self._run.begun
+        noted = [await self._hold()] if first else []
+        if self._whole_only or self._run.caller_left:
+            return
+        text = part[self._live.released :]
+        self._running.add(text)
+        noted.append(stream_events.part(self._running, report))
+        opened = self._admitted.opened
+        self._run.begun = True  # from here on the hold may be on record: only a seal ends it
+        try:
+            await self._peers.audit.record(
+                opened.session_id, opened.window_id, [one for one in noted if one], self._run.deadline, once=True
+            )
+        except Refused as refused:
+            if first and refused.reason not in IN_DOUBT:
+                self._run.begun, self._whole_only = False, True
+            else:
+                self._stop(refused)
+            return
+        await failpoints.reached("sidecar.after_part")
+        if first:
+            self._tell()
+        self._live.released = len(part)
+        PARTS.labels("released").inc()
+        if not await self._live.outlet.put(text, timeout_s=self._run.deadline.left_s / 2):
+            self._stop(Refused(Kind.TIMEOUT, "CALLER_LEFT", "the client did not take the parts of its answer"))
+
+    async def _hold(self) -> audit_pb2.NewEvent | None:
+        """Set the most that the window may cost aside, and return the event that says so. Where that is refused: no parts."""
+        opened, deadline = self._admitted.opened, self._run.deadline
+        hold, caller = opened.decrements.critical_micros, opened.caller_budget
+        request = session_pb2.HoldWindowRequest(
+            session_id=opened.session_id, root_session_id=opened.root_session_id, window_id=opened.window_id,
+            hold_micros=hold, ceiling_micros=self._admitted.budget, caller_id=caller.caller_id, caller_period=caller.period,
+        )  # fmt: skip
+        try:
+            await self._peers.session.hold_window(request, deadline)
+        except Refused as refused:
+            log.info("stream.whole", window_id=opened.window_id, reason=refused.reason)
+            self._whole_only = True
+            return None
+        until_ms = system_clock() // 1000 + int((deadline.left_s + self._settings.rpc_timeout_s) * 1000)
+        return stream_events.begun(opened, hold=hold, ceiling=self._admitted.budget, until_ms=until_ms)
+
+    def _tell(self) -> None:
+        """Give the front what is known when the first part leaves."""
+        run, live = self._run, self._live
+        call, bound = run.call, self._admitted.bound
+        told = {name: value for name, value in call.reply.headers.items() if name != "CRP-Set-Session"}
+        if bound.rank is not Rank.TOKEN and (cookie := call.binding.cookie_for(self._admitted.opened.session_id)):
+            told["set-cookie"] = cookie
+        live.headers = told
+        made = identified(
+            ProviderStream(AnswerAsked.of(call.body), limit=0, max_depth=0).prefix(""), self._admitted.opened.window_id
+        )
+        live.frame = {name: value for name, value in made.completion.items() if name not in {"choices", "usage"}}
+        FIRST_PART.observe(time.perf_counter() - run.started)
+
+    def end(self, last: Round) -> list[audit_pb2.NewEvent]:
+        """Return what the trail says of the end, with the last part where the rest may leave. Sealed with the window."""
+        if not self._run.begun:
+            return []
+        live = self._live
+        left = live.stopped is not None and live.stopped.reason == "CALLER_LEFT"
+        if last.decision.action != policy_pb2.ACTION_DELIVER or live.cut:
+            ending = stream_events.CUT
+        elif left:
+            ending = stream_events.CALLER_LEFT
+        else:
+            ending = stream_events.BROKEN if live.stopped else stream_events.COMPLETE
+        if ending == stream_events.COMPLETE:
+            rest = (last.produced.answer.choices[0]["message"]["content"] or "")[live.released :]
+            if rest:
+                self._running.add(rest)
+        return [stream_events.ended(self._running, ending)]

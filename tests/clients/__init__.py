@@ -1,0 +1,1 @@
+"""Clients of all languages against one mesh."""

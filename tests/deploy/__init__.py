@@ -1,0 +1,1 @@
+"""The image, the compose file, the unit and the chart."""

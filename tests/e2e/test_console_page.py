@@ -1,0 +1,113 @@
+"""The live console in a real Chromium: by the operator's link, by keyboard, as it happens, and without scripts (OBS-5)."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from interlock.oversight.link import ConsoleLink
+from tests.support.paths import ROOT
+from tests.support.servers.browser import browsing
+from tests.support.sidecar.oversight import reviewed_world
+from tests.support.sidecar.sidecar import a_report, token_of
+from tests.wire.oversight.test_console_wire import SAID, report
+
+pytestmark = [pytest.mark.long, pytest.mark.req("OBS-5"), pytest.mark.timeout(180)]
+
+PICTURES = ROOT / "docs" / "img"
+LARGEST_PICTURE = 200_000
+
+
+@pytest.fixture
+async def world(tmp_path):
+    """Three calls of one session and one of another, and the console beside them."""
+    async with reviewed_world(tmp_path) as running:
+        running.provider.answers(SAID)
+        running.sidecar.dpe.report = report()
+        token = None
+        for _ in range(3):
+            answer = await running.sidecar.chat(token=token) if token else await running.sidecar.chat()
+            assert answer.status_code == 200, answer.text
+            token = token_of(answer)
+        await running.sidecar.chat(headers={"authorization": "Bearer sk-another"})
+        running.token = token
+        running.link = ConsoleLink(running.oversight.http, running.oversight.secret).url("alice")
+        yield running
+
+
+def kept(name: str, picture: bytes) -> None:
+    """Keep a picture for the docs, where that was asked for."""
+    assert len(picture) < LARGEST_PICTURE
+    if os.environ.get("INTERLOCK_TEST_PICTURES"):
+        (PICTURES / name).write_bytes(picture)
+
+
+async def test_an_operator_looks_from_the_list_to_a_claim(world):
+    """The link signs in and leaves no secret in the address; by keyboard to a session, a window, a claim and its fault."""
+    faults: list[str] = []
+    async with browsing(viewport={"width": 1280, "height": 800}, reduced_motion="reduce") as page:
+        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        await page.goto(world.link)
+        await page.wait_for_url("**/sessions")
+        secret_is_there = await page.evaluate(
+            "(secret) => document.documentElement.outerHTML.includes(secret)", world.oversight.secret
+        )
+        kept("console-sessions.png", await page.screenshot())
+        await page.focus("a.item >> nth=1")
+        await page.keyboard.press("Enter")
+        await page.wait_for_url("**/sessions/crp_sess_*")
+        windows = await page.locator("a.item").count()
+        await page.click("text=Verify the chain")
+        verified = await page.inner_text("#chain")
+        await page.click("text=Window 3")
+        kept("console-window.png", await page.screenshot())
+        await page.click(".quote mark.wrong")
+        chosen = await page.inner_text("li:target")
+
+    assert faults == []
+    assert not secret_is_there
+    assert windows == 3
+    assert "VALID" in verified
+    assert "90 days" in chosen
+
+
+async def test_an_open_list_shows_a_call_as_it_happens(world):
+    """A CRITICAL answer turns the bar and the risk of its session, without a reload."""
+    async with browsing() as page:
+        await page.goto(world.link)
+        await page.wait_for_url("**/sessions")
+        await page.wait_for_selector("#live:not([hidden])")
+        before = await page.locator("meter.half-open").count()
+        world.sidecar.dpe.report = a_report("CRITICAL")
+        await world.sidecar.chat(token=world.token)
+        await page.wait_for_selector("meter.half-open", timeout=60_000)
+
+    assert before == 0
+
+
+@pytest.mark.parametrize("width", [390, 3840])
+async def test_it_fits_a_telephone_and_a_wall(world, width):
+    """Nothing but a table scrolls sideways."""
+    async with browsing(viewport={"width": width, "height": 900}) as page:
+        await page.goto(world.link)
+        await page.wait_for_url("**/sessions")
+        overflow = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+    assert overflow <= 0
+
+
+async def test_without_scripts_it_is_read(world):
+    """The secret is typed in; every page is there."""
+    async with browsing(java_script_enabled=False) as page:
+        await page.goto(f"{world.oversight.http}/sign-in")
+        await page.fill("#viewer", "alice")
+        await page.fill("#secret", world.oversight.secret)
+        await page.keyboard.press("Enter")
+        await page.click("a.item >> nth=1")
+        await page.click("text=Window 1")
+        shown = await page.inner_text("main")
+
+    assert "U+202E" in shown
+    assert "90 days" in shown

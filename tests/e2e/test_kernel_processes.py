@@ -1,0 +1,195 @@
+"""Kernels over real processes: the seed's usage code with its import changed, and leases, in five agents on one budget (KRN-4, KRN-8)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from interlock.cli.main import app
+from interlock.client.kernel import (
+    ActionSpec,
+    AsyncSafetyKernel,
+    CheckResult,
+    Effect,
+    Invariant,
+    KernelCalls,
+    Lease,
+    SafetyKernel,
+    SafetyViolation,
+    State,
+    safe,
+)
+from tests.support.kernels import UNIT, KernelClient
+from tests.support.paths import ROOT
+from tests.support.sidecar.sidecar import running_sidecar
+
+
+@pytest.fixture
+async def sidecar(tmp_path, redis_url):
+    async with running_sidecar(tmp_path, redis_url=redis_url) as running:
+        yield running
+
+
+@pytest.fixture
+def calls(sidecar):
+    made = KernelCalls(sidecar.http)
+    yield made
+    made.close()
+
+
+async def agents(count: int, *arguments: str) -> list[list[dict]]:
+    """Run agents at the same time and return what each printed."""
+    command = [sys.executable, "-m", "tests.support.kernel_agents", *arguments]
+    running = [
+        await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(count)
+    ]
+    ended = await asyncio.gather(*(one.communicate() for one in running))
+    assert all(one.returncode == 0 for one in running), [error.decode()[-2000:] for _, error in ended]
+    return [[json.loads(line) for line in out.splitlines()] for out, _ in ended]
+
+
+@pytest.mark.req("KRN-8", "KRN-1")
+async def test_the_usage_code_of_the_seed_runs_in_five_processes(sidecar):
+    """Five processes with five threads each pass the same initial state: of 25 tasks of 10, ten fit the budget of 100."""
+    found = await agents(5, "seed", "global", sidecar.http, "5")
+
+    done = [one["done"]["active_tasks"] for told in found for one in told if "done" in one]
+    refused = [one["refused"] for told in found for one in told if "refused" in one]
+    assert (len(done), len(refused)) == (10, 15)
+    assert all("SAFETY VIOLATION" in one for one in refused)
+    assert max(done) == 10, "everyone sees the state that all share"
+    assert await KernelClient(sidecar.client, "global").spent("budget") == 100 * UNIT
+
+
+@pytest.mark.req("KRN-4")
+async def test_leases_of_five_processes_spend_the_budget_and_no_more(sidecar):
+    """All of it is spent, nothing beyond it, and what came back is spent by others."""
+    team = KernelClient(sidecar.client, "slices")
+    await team.open(invariants=[])
+    found = await agents(5, "leasing", "slices", sidecar.http, "60")
+
+    spent = sum(one["spent"] for told in found for one in told)
+    usd = next(one for one in (await team.describe())["resources"] if one["name"] == "usd")
+    assert spent == await team.spent() <= 100 * UNIT
+    assert spent >= 90 * UNIT
+    assert usd["leased_micros"] == "0"
+
+
+@pytest.mark.req("KRN-4")
+async def test_a_lease_that_ended_spends_nothing(sidecar, calls):
+    """After its time by the holder's own clock a slice is not spent any more; the next one is smaller."""
+    team = KernelClient(sidecar.client, "slices")
+    await team.open()
+    now = [0.0]
+
+    def run() -> tuple[bool, float, bool]:
+        with Lease(calls, "slices", "usd", wanted=8.0, lifetime_s=60.0, clock=lambda: now[0]) as lease:
+            first = lease.spend(1.0)
+            now[0] = 55.0
+            again = lease.spend(1.0)
+            return first, lease.left, again and not lease.spend(0.5)
+
+    assert await asyncio.to_thread(run) == (True, 3.0, True)
+    assert await team.spent() == 2 * UNIT
+
+
+@pytest.mark.req("KRN-8")
+async def test_the_peers_names_do_what_the_peers_do(calls):
+    """Evaluate, execute, reject, roll back, emergencies, preconditions, status; sync and async."""
+
+    def run() -> None:
+        kernel = SafetyKernel(
+            10.0, [Invariant("few", expression="n <= 3", suggestion="less"), Invariant("even", lambda s: s.get("n") != 2)],
+            min_action_cost=1.0, emergency_actions={"SAFE_HOVER"}, calls=calls,
+        )  # fmt: skip
+        state = State({"n": 0, "names": ["a"], "ok": True})
+        add = ActionSpec("add", "Add", "", (Effect("n", "increment", 1), Effect("names", "append", "b")), 2.5)
+        verdict = kernel.evaluate(state, add)
+        assert verdict.approved
+        assert verdict.simulated_next_state == State({"n": 1, "names": ["a", "b"], "ok": True})
+        after, entry = kernel.execute(state, add)
+        assert (after.get("n"), entry.approved, kernel.step_count) == (1, True, 1)
+        rejected = kernel.evaluate(after, add)
+        assert not rejected.approved
+        assert CheckResult.FAIL_INVARIANT in {result for _, result, _ in rejected.checks}
+        with pytest.raises(RuntimeError, match="even"):
+            kernel.execute(after, add)
+        assert kernel.budget.remaining == 7.5
+        assert kernel.rollback(state, after, add) == state
+        assert (kernel.budget.spent_gross, kernel.budget.spent_net) == (2.5, 0)
+        hover = ActionSpec("SAFE_HOVER", "Hover", "", (), 0.0)
+        assert kernel.execute(state, hover)[1].approved
+        kernel.add_precondition(lambda s, a: (s.get("ok") is False, "not ok"))
+        with pytest.raises(RuntimeError, match="not ok"):
+            kernel.execute(state, add)
+        assert "of 10" in kernel.status()
+        with pytest.raises(ValueError, match="finite"):
+            kernel.execute(
+                State({"n": float("nan")}), ActionSpec("nan", "n", "", (Effect("n", "set", float("nan")),), 1.0)
+            )
+        with pytest.raises(ValueError, match="not dict"):
+            kernel.evaluate(State({"d": {}}), add)
+
+    await asyncio.to_thread(run)
+    kernel = AsyncSafetyKernel(2.0, min_action_cost=1.0, calls=calls)
+    one = ActionSpec("one", "One", "", (), 2.0)
+    _, entry = await kernel.execute_atomic(State({}), one)
+    assert entry.approved
+    with pytest.raises(RuntimeError, match="0 is left"):
+        await kernel.execute_atomic(State({}), one)
+
+
+@pytest.mark.req("KRN-8", "KRN-7")
+async def test_safe_calls_a_function_as_often_as_the_shared_budget_allows(sidecar, calls):
+    """Two decorated functions of one kernel name share what is left; the one that is refused is not called."""
+
+    def run() -> list[int]:
+        called: list[int] = []
+        made = [
+            safe(20.0, cost_per_call=5.0, action_name="call", name="shared", calls=calls)(called.append)
+            for _ in range(2)
+        ]
+        for number in range(4):
+            made[number % 2](number)
+        with pytest.raises(SafetyViolation, match="0 is left"):
+            made[0](99)
+        return called
+
+    assert await asyncio.to_thread(run) == [0, 1, 2, 3]
+    shown = await KernelClient(sidecar.client, "shared").describe()
+    assert shown["state"]["call_count"] == {"number_micros": str(4 * UNIT)}
+
+
+@pytest.mark.req("KRN-1")
+async def test_the_command_line_shows_tries_and_executes(sidecar, capsys):
+    """describe, evaluate, execute and watch at a real sidecar; the exit code is the verdict."""
+    team = KernelClient(sidecar.client, "team")
+    await team.open()
+
+    async def run(*arguments: str) -> tuple[int, str]:
+        def command() -> int:
+            try:
+                named = ["kernel", *arguments, "--url", sidecar.http]
+                return app(named, prog_name="interlock", standalone_mode=False) or 0
+            except typer.Exit as ended:
+                return ended.exit_code
+
+        code = await asyncio.to_thread(command)
+        return code, capsys.readouterr().out
+
+    assert (await run("evaluate", "team", "task"))[0] == 0
+    for number in range(10):
+        assert (await run("execute", "team", "task", "--key", f"k{number}"))[0] == 0
+    code, said = await run("execute", "team", "task")
+    assert (code, "it costs 10 usd, and 0 is left" in said) == (1, True)
+    code, said = await run("describe", "team")
+    assert (code, "few: active <= 10" in said, "active = 10" in said) == (0, True, True)
+    code, said = await run("watch", "team", "--once", "--after", "10")
+    assert (code, said.count("KERNEL_EXECUTED"), said.count("BUDGET_EXCEEDED")) == (0, 1, 1)
+    assert (await run("describe", "nothing"))[0] == 2

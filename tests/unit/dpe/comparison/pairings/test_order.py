@@ -1,0 +1,36 @@
+"""The steps of a numbered list, and what a claim may not turn round among them (SPEC-005 §5.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.order import steps
+from interlock.dpe.comparison.pairings.compare import compare
+from tests.unit.dpe.comparison.bindings.reading import passages
+
+pytestmark = pytest.mark.req("DPE-3")
+LIST = "How to bleed a radiator:\n1. Switch off the heating.\n2. Put a towel under the valve.\n3. Open the bleed screw with the key.\n4. Close it again."
+
+
+def slots(answer: str) -> list[str]:
+    """The slots that the steps of the list contradict."""
+    evidence = Evidence((), (tuple(passages(step)[0] for step in steps(LIST)),))
+    return [one.slot for told in passages(answer) for one in compare(told, evidence, told.content)]
+
+
+def test_the_steps_of_a_list_are_its_numbered_lines():
+    """Only a list that counts from 1 has an order, and one of two lines has none to speak of."""
+    assert steps(LIST)[1] == "Put a towel under the valve."
+    assert steps("2. Wait.\n3. Go.\n4. Stop.") == ()
+    assert steps("1. Wait.\n2. Go.") == ()
+    assert steps("No list.") == ()
+
+
+@pytest.mark.models
+def test_a_later_step_does_not_come_first():
+    """What stands as step 3 does not come before step 2; what stands in order, or is no step, is left alone."""
+    assert slots("Open the bleed screw before you put a towel under the valve.") == ["order"]
+    assert slots("Once the bleed screw is open, switch off the heating.") == ["order"]
+    assert slots("Put a towel under the valve before you open the bleed screw.") == []
+    assert slots("Paint the wall before you open the bleed screw.") == []

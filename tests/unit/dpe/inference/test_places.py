@@ -1,0 +1,178 @@
+"""Places of a dpe, on a clock of the test."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.domain.errors import Kind, Refused
+from interlock.dpe.inference.places import WITHOUT_PLACE, PlaceLedger
+
+pytestmark = pytest.mark.finding("F-20")
+
+LEAST = 4
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def places(clock: Clock) -> PlaceLedger:
+    return PlaceLedger(workers=1, clock=clock)
+
+
+def filled(places: PlaceLedger, lease_s: float = 60.0) -> tuple[list[str], Refused]:
+    """Take places until there is none."""
+    taken: list[str] = []
+    while True:
+        try:
+            taken.append(places.reserve(lease_s))
+        except Refused as refused:
+            return taken, refused
+
+
+def judge(places: PlaceLedger, clock: Clock, took_s: float) -> None:
+    place = places.reserve(60.0)
+    with places.judging(place):
+        clock.now += took_s
+    places.release(place)
+
+
+def test_a_full_house_is_told_with_the_time_to_come_again(places):
+    """The refusal has a stable reason and a time above zero."""
+    taken, refused = filled(places)
+
+    assert len(taken) >= LEAST
+    assert (refused.kind, refused.reason) == (Kind.EXHAUSTED, "OVERLOADED")
+    assert refused.retry_after_ms > 0
+
+
+def test_who_comes_back_when_told_gets_a_place(places, clock):
+    """Answers end meanwhile, one after the other, at the measured rate."""
+    taken, refused = filled(places)
+    ends = clock.now + refused.retry_after_ms / 1000
+    while taken and clock.now + 0.1 <= ends:
+        with places.judging(taken[0]):
+            clock.now += 0.1
+        places.release(taken.pop(0))
+    clock.now = max(clock.now, ends)
+
+    assert places.reserve(60.0)
+
+
+def test_a_place_given_back_is_free_at_once(places):
+    """A provider that failed, or a client that left: nothing was judged."""
+    taken, _ = filled(places)
+    places.release(taken[0])
+    again = places.reserve(60.0)
+    places.release(taken[0])  # a second time changes nothing
+
+    with pytest.raises(Refused):
+        places.reserve(60.0)
+    assert again not in taken
+
+
+def test_a_lease_expires(places, clock):
+    """A sidecar that died gives nothing back."""
+    taken, _ = filled(places, lease_s=5.0)
+    clock.now += 4.9
+    for place in taken[:LEAST]:
+        assert places.demand().held == len(taken), place
+    clock.now += 0.2
+
+    assert places.reserve(5.0)
+    assert places.demand().held == 1
+
+
+def test_a_place_does_not_expire_under_its_analysis(places, clock):
+    """It ends with the analysis, when its time is over by then."""
+    place = places.reserve(5.0)
+    with places.judging(place):
+        clock.now += 10.0
+        others, _ = filled(places)
+        assert places.demand().judging == 1
+    assert places.demand().held == len(others)
+
+
+def test_a_second_judgement_keeps_the_place(places, clock):
+    """A remedy needs one; it waits for nobody, however many came meanwhile."""
+    place = places.reserve(60.0)
+    with places.judging(place):
+        clock.now += 0.1
+    others, _ = filled(places)
+    with places.judging(place):
+        assert places.demand().held == 1 + len(others)
+    places.release(place)
+
+    assert places.demand().held == len(others)
+
+
+def test_given_back_during_its_analysis_it_ends_with_it(places):
+    """A client that leaves does not free what is still at work."""
+    place = places.reserve(60.0)
+    with places.judging(place):
+        places.release(place)
+        assert places.demand().held == 1
+    assert places.demand().held == 0
+
+
+def test_an_answer_whose_place_is_lost_is_judged_all_the_same(places, clock):
+    """It was paid for. Only where too many come without one, they are refused."""
+    filled(places)
+    with places.judging("place_of_before_the_restart"):
+        assert places.demand().judging == 1
+
+    held = [places.judging("") for _ in range(1 + WITHOUT_PLACE)]
+    for one in held:
+        one.__enter__()
+    with pytest.raises(Refused, match="OVERLOADED"), places.judging(""):
+        pass
+    for one in held:
+        one.__exit__(None, None, None)
+    assert places.demand().judging == 0
+
+
+def test_slower_answers_leave_fewer_places(clock):
+    """The limit follows from what is measured, in both directions."""
+    fast, slow = PlaceLedger(4, clock), PlaceLedger(4, clock)
+    for _ in range(64):
+        judge(fast, clock, 0.01)
+        judge(slow, clock, 5.0)
+    clock.now += 100.0
+
+    assert fast.capacity.rate > 100 * slow.capacity.rate
+    assert len(filled(fast)[0]) > 3 * len(filled(slow)[0])
+    assert len(filled(slow)[0]) == 0
+    assert slow.demand().held >= slow.capacity.least
+
+
+def test_fewer_answers_than_workers_do_not_count_as_the_whole_machine(clock):
+    """Otherwise an idle deployment would think that it can do half of what it can."""
+    places = PlaceLedger(2, clock)
+    for _ in range(64):
+        judge(places, clock, 0.1)
+
+    assert places.capacity.rate == pytest.approx(20.0)
+
+
+def test_a_queue_that_never_empties_is_kept_short(places, clock):
+    """After an idle time more may wait than while more comes than can be done."""
+    for _ in range(64):
+        judge(places, clock, 0.01)
+    clock.now += 10.0
+    burst = len(filled(places)[0])
+    standing = burst
+    for _ in range(40):
+        clock.now += 0.1
+        filled(places)
+        standing = round(places.demand().level)
+
+    assert standing <= burst * 0.6

@@ -1,0 +1,1 @@
+"""The injector over HTTPS."""
