@@ -31,7 +31,7 @@ from tests.support.texts.canary import API_KEY, MASTER_KEY, PROMPT, found_in
 from tests.support.valkey import Valkey
 
 PATIENCE_S = 30.0
-MEMORY_LIMIT_BYTES = 82 * 2**20
+MEMORY_LIMIT_BYTES = 80 * 2**20
 SERVICES = ("session", "policy", "dpe", "audit")
 
 
@@ -358,7 +358,7 @@ def test_two_owners_of_one_state_are_refused(tmp_path):
 
 @pytest.mark.req("SVC-9")
 def test_sidecar_starts_before_its_services_and_stays_small(tmp_path):
-    """A sidecar without its services serves, names each of them, and uses at most 82 MiB."""
+    """A sidecar without its services serves, names each of them, and uses at most 80 MiB."""
     with Processes(tmp_path) as processes:
         closed = {f"{name}_address": f"127.0.0.1:{free_port()}" for name in SERVICES}
         sidecar = processes.process("sidecar", **closed).start().wait()

@@ -151,10 +151,12 @@ async def _drained(cluster: Cluster, history: History, since: int) -> Facts:
             await asyncio.sleep(cluster.lease_s)
         agents = [agent for agent in history.agents if agent.session_id in left and agent.token and not agent.ended]
         clients = {agent.client for agent in history.agents if scope_of(key_of(agent.name)) in behind}
+        settled = await asyncio.gather(*(agent.finish(SETTLED_S, 0.0) for agent in agents))
         await asyncio.gather(
-            *(agent.finish(SETTLED_S, 0.0) for agent in agents),
-            *(Agent(cluster, history, f"{name}.again", random.Random(0)).chat("LOW") for name in sorted(clients)),
+            *(Agent(cluster, history, f"{name}.again", random.Random(0)).chat("LOW") for name in sorted(clients))
         )
+        if not all(settled):
+            break  # a doubt that lasted so long is a violation, and another round would last as long
     return facts
 
 
