@@ -1,4 +1,5 @@
-"""Write docs/configuration.md from the settings model, docs/events.md from the event table, docs/reasons.md from the source.
+"""Write docs/configuration.md from the settings model, docs/events.md from the event table, docs/reasons.md and docs/metrics.md from
+the source.
 
 python scripts/gen_docs.py            write
 python scripts/gen_docs.py --check    exit 1 when a committed page differs
@@ -13,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+import metric_finder
 from pydantic import SecretStr
 from pydantic_core import PydanticUndefined
 from reason_finder import find
@@ -69,6 +71,20 @@ is filled in at run time.
 
 | reason | HTTP | gRPC | text | hint | raised in |
 | --- | --- | --- | --- | --- | --- |
+"""
+
+METRICS = """# Metrics
+
+`scripts/gen_docs.py` generates this page from the source. Do not edit it.
+
+Every process serves its metrics at `/metrics` ([metrics_access](configuration.md)), as Prometheus text or, with exemplars that name a
+trace, as OpenMetrics where the scraper accepts it. No label is an id or a text: routes are patterns, reasons are those of
+[reasons.md](reasons.md), and names that a caller chooses (models, agent types) are bounded and then `other`. Histograms end in
+`_bucket`, `_sum` and `_count`. The `gen_ai_` names are OpenTelemetry's semantic conventions 1.44 for generative AI, which still
+change; `gen_ai_conventions` switches them off.
+
+| metric | kind | labels | meaning | of |
+| --- | --- | --- | --- | --- |
 """
 
 ANY_KIND = "as the provider's"
@@ -133,11 +149,20 @@ def reasons() -> str:
     return REASONS + "".join(rows)
 
 
+def metrics() -> str:
+    """Return the page of metrics."""
+    rows = [
+        f"| `{one.name}` | {one.kind} | {', '.join(f'`{label}`' for label in one.labels)} | {_cell(one.meaning)} | {one.room} |\n"
+        for one in metric_finder.find(PACKAGE)
+    ]
+    return METRICS + "".join(rows)
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 
-PAGES = {"configuration.md": configuration, "events.md": events_page, "reasons.md": reasons}
+PAGES = {"configuration.md": configuration, "events.md": events_page, "reasons.md": reasons, "metrics.md": metrics}
 
 
 def main() -> int:

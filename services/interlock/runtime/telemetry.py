@@ -7,6 +7,7 @@ are ids, numbers and enums only. Other texts are not recorded, and neither are t
 from __future__ import annotations
 
 import importlib
+import os
 import re
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar, Token
@@ -36,6 +37,11 @@ NAMES: Mapping[str, str] = {
     "provider": "gen_ai.provider.name",
     "model": "gen_ai.request.model",
     "agent_type": "gen_ai.agent.name",
+    "input_tokens": "gen_ai.usage.input_tokens",
+    "output_tokens": "gen_ai.usage.output_tokens",
+    "response_model": "gen_ai.response.model",
+    "server_address": "server.address",
+    "error_type": "error.type",
     "rpc_service": "rpc.service",
     "rpc_method": "rpc.method",
     "rpc_code": "rpc.response.status_code",
@@ -57,20 +63,21 @@ class _Tracing:
 def configure(settings: Settings, *, service: str, exporter: SpanExporter | None = None) -> None:
     """Export this process's spans to the settings' OTLP endpoint, or to *exporter*.
 
-    Refused with OTLP_EXPORTER_MISSING when an endpoint is set and the exporter's package is not installed.
+    Refused with OTLP_EXPORTER_MISSING when an endpoint is set and the exporter's package is not installed, and with
+    OTLP_PROTOCOL_UNSUPPORTED when OpenTelemetry's variables ask for another exporter.
     """
-    if exporter is None and settings.otlp_endpoint:
-        exporter = _otlp(settings.otlp_endpoint)
+    if exporter is None:
+        exporter = _exporter_of(settings)
     if exporter is None:
         return
     # The SDK is imported here to keep an idle sidecar without an exporter small.
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased
 
-    resource = Resource.create({"service.name": f"interlock-{service}"})
-    provider = TracerProvider(sampler=ParentBased(ALWAYS_ON), resource=resource, shutdown_on_exit=False)
+    # The SDK reads OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER (a caller's decision, else all) and OTEL_BSP_* itself.
+    resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME") or f"interlock-{service}"})
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(exporter))
     _Tracing.provider, _Tracing.tracer = provider, provider.get_tracer("interlock")
 
@@ -86,6 +93,27 @@ def flush() -> None:
     """Export the pending spans now."""
     if _Tracing.provider:
         _Tracing.provider.force_flush()
+
+
+def _exporter_of(settings: Settings) -> SpanExporter | None:
+    """Return the exporter that the settings, or else OpenTelemetry's own variables, ask for; ``None`` where none is wanted."""
+    told = {name: os.environ.get(f"OTEL_{name}", "").strip() for name in _OTEL}
+    endpoint = settings.otlp_endpoint or told["EXPORTER_OTLP_TRACES_ENDPOINT"] or told["EXPORTER_OTLP_ENDPOINT"]
+    if not endpoint or told["SDK_DISABLED"].lower() == "true" or told["TRACES_EXPORTER"] == "none":
+        return None
+    protocol = told["EXPORTER_OTLP_TRACES_PROTOCOL"] or told["EXPORTER_OTLP_PROTOCOL"] or "grpc"
+    exported = told["TRACES_EXPORTER"] or "otlp"
+    if protocol != "grpc" or exported != "otlp":
+        message = "traces are exported by OTLP over gRPC, and OpenTelemetry's variables ask for something else"
+        hint = "set OTEL_EXPORTER_OTLP_PROTOCOL=grpc and OTEL_TRACES_EXPORTER=otlp, or unset the endpoint"
+        raise unavailable("OTLP_PROTOCOL_UNSUPPORTED", message, retry_after_ms=0, hint=hint)
+    return _otlp(endpoint)
+
+
+_OTEL = (
+    "SDK_DISABLED", "TRACES_EXPORTER", "EXPORTER_OTLP_ENDPOINT", "EXPORTER_OTLP_TRACES_ENDPOINT", "EXPORTER_OTLP_PROTOCOL",
+    "EXPORTER_OTLP_TRACES_PROTOCOL",
+)  # fmt: skip
 
 
 def _otlp(endpoint: str) -> SpanExporter:
@@ -190,6 +218,22 @@ def annotate(target: Span, **attributes: Any) -> None:
 
 def _is_harmless(text: str) -> bool:
     return bool(_ENUM_OR_ID.fullmatch(text)) and scrub(text) == text
+
+
+def current_span() -> Span:
+    """Return the span that this runs in."""
+    return trace.get_current_span()
+
+
+def trace_id() -> str:
+    """Return the id of the trace that this runs in, 32 hex digits; empty where there is none."""
+    found = trace.get_current_span().get_span_context()
+    return f"{found.trace_id:032x}" if found.is_valid else ""
+
+
+def exemplar() -> dict[str, str] | None:
+    """Return the exemplar of a measurement: the trace that it was made in, where that is recorded."""
+    return {"trace_id": trace_id()} if trace.get_current_span().is_recording() else None
 
 
 def inject() -> tuple[tuple[str, str], ...]:

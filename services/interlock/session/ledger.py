@@ -188,7 +188,7 @@ class Ledger:
             self.callers.witness(committed.caller)
         await failpoints.reached("session.after_settle")
         metrics.SETTLE.observe(time.perf_counter() - begun)
-        metrics.note_settled(ask.seal, committed)
+        metrics.note_settled(ask.session_id, ask.seal, committed)
         outcome = committed.outcome
         log.info(
             "window.settled",

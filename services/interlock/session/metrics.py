@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from prometheus_client import Counter, Histogram
+import time
+from collections import OrderedDict
+
+from prometheus_client import Counter, Gauge, Histogram
 
 from interlock.domain.breaker import BreakerState
 from interlock.domain.budget import FULL, OPEN_AT
@@ -42,10 +45,39 @@ SETTLE = Histogram(
 )
 
 
-def note_settled(seal: Seal, committed: Committed) -> None:
+class ActiveSessions:
+    """The sessions in which this process settled a window lately, the oldest forgotten beyond *most*."""
+
+    def __init__(self, most: int = 100_000, lately_s: float = 300.0) -> None:
+        self._most, self._lately_s = most, lately_s
+        self._settled_at: OrderedDict[str, float] = OrderedDict()
+
+    def settled(self, session_id: str, now_s: float) -> None:
+        """Note a settled window at *now_s* of a clock that only goes on."""
+        self._settled_at[session_id] = now_s
+        self._settled_at.move_to_end(session_id)
+        if len(self._settled_at) > self._most:
+            self._settled_at.popitem(last=False)
+
+    def count(self, now_s: float) -> int:
+        """Return how many there are at *now_s*."""
+        while self._settled_at and next(iter(self._settled_at.values())) < now_s - self._lately_s:
+            self._settled_at.popitem(last=False)
+        return len(self._settled_at)
+
+
+ACTIVE = ActiveSessions()
+ACTIVE_SESSIONS = Gauge(
+    "interlock_sessions_active", "Sessions in which this process settled a window in the last five minutes."
+)
+ACTIVE_SESSIONS.set_function(lambda: ACTIVE.count(time.monotonic()))
+
+
+def note_settled(session_id: str, seal: Seal, committed: Committed) -> None:
     """Count a settle and what it did to ancestors; one that had been settled before counts nothing."""
     if committed.duplicate:
         return
+    ACTIVE.settled(session_id, time.monotonic())
     outcome = committed.outcome
     if seal.risk_level:
         DECREMENTS.labels(seal.risk_level.name).inc()

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 import structlog
-from prometheus_client import Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.policy.v1 import policy_pb2
@@ -23,7 +23,8 @@ from interlock.domain.session.session_refusals import refusal as session_refusal
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
-from interlock.runtime.telemetry import span
+from interlock.runtime.telemetry import annotate, current_span, exemplar, span
+from interlock.runtime.words import BoundedWords
 from interlock.sidecar.admission import bindings
 from interlock.sidecar.admission.admission import Admission, Admitted
 from interlock.sidecar.admission.agents import check_strategy
@@ -40,6 +41,20 @@ from interlock.sidecar.trail.response_headers import of_refusal, word
 log = structlog.get_logger()
 
 OVERHEAD = Histogram("interlock_overhead_seconds", "Time of a governed call without the model provider's, seconds.")
+CALLS = Counter(
+    "interlock_governed_calls", "Governed calls by way in, how they ended (DELIVERED or the reason), risk level and agent type.",
+    ["entry", "outcome", "risk", "agent_type"],
+)  # fmt: skip
+IN_FLIGHT = Gauge(
+    "interlock_calls_in_flight", "Governed calls that have begun and not ended, those of callers that left too."
+)
+AGENT_TYPES = BoundedWords(100)
+
+
+_SPANNED = frozenset(
+    {"action", "risk", "composite", "claims", "budget_micros", "breaker", "integrity", "strategy", "attempts"}
+)
+"""What the root span of a call has of its verdict."""
 
 
 class Guard:
@@ -69,6 +84,7 @@ class Guard:
         run = Run(call, deadline or Deadline(self._settings.request_timeout_s), time.perf_counter(), place_id=place_id)
         task = asyncio.create_task(self._noted(run))
         self._running.add(task)
+        IN_FLIGHT.inc()
         task.add_done_callback(partial(self._ended, run))
         try:
             return await asyncio.shield(task)
@@ -89,6 +105,7 @@ class Guard:
     def _ended(self, run: Run, task: asyncio.Task[Governed]) -> None:
         """Let go of a call. When its caller has left, no one is there to raise to; a defect is logged."""
         self._running.discard(task)
+        IN_FLIGHT.dec()
         error = None if task.cancelled() else task.exception()
         if error is not None and run.caller_left and not isinstance(error, Refused):
             log.error("call.defect", session_id=run.call.reply.session_id, exc_info=error)
@@ -159,7 +176,7 @@ class Guard:
             return governed
         finally:
             took_s = time.perf_counter() - run.started
-            OVERHEAD.observe(max(0.0, took_s - run.model_s))
+            OVERHEAD.observe(max(0.0, took_s - run.model_s), exemplar())
             _write_line(run, governed, outcome, took_s)
 
 
@@ -176,6 +193,7 @@ def _require_room(call: Call, admitted: Admitted) -> None:
 def _write_line(run: Run, governed: Governed | None, outcome: str, took_s: float) -> None:
     """Write the access line: ids, numbers and words of fixed lists, nothing that anybody wrote (SVC-5)."""
     call, reply = run.call, run.call.reply
+    reply.told = True
     decided: dict[str, object] = {}
     if governed is not None:
         report, decision = governed.decided.report, governed.decided.decision
@@ -193,6 +211,13 @@ def _write_line(run: Run, governed: Governed | None, outcome: str, took_s: float
             **({"would": [f"{one.action} {one.reason}" for one in run.would]} if run.would else {}),
             **({"shape": shape} if (shape := strategies.shape_of(call)) else {}),
         }
+    risk, agent_type = str(decided.get("risk", "")), AGENT_TYPES.label(reply.agent_type)
+    CALLS.labels(call.entry, outcome, risk, agent_type).inc()
+    if (root := current_span()).is_recording():
+        annotate(
+            root, session_id=reply.session_id, window_id=reply.window_id, agent_type=agent_type, outcome=outcome,
+            **{name: value for name, value in decided.items() if name in _SPANNED},
+        )  # fmt: skip
     log.info(
         "call.governed", route=call.entry, scope=call.scope, session_id=reply.session_id, window_id=reply.window_id,
         binding=reply.headers.get("CRP-Session-Binding", ""), outcome=outcome, took_ms=round(took_s * 1000, 1), model_ms=round(run.model_s * 1000, 1), **decided,

@@ -39,7 +39,7 @@ from interlock.sidecar.context.synthesis import EarlierAnswers
 from interlock.sidecar.context.transfer import SUMMARISE, Transfers
 from interlock.sidecar.openai import completion
 from interlock.sidecar.openai.completion import Completion
-from interlock.sidecar.provider import grounding, remediation, strategies
+from interlock.sidecar.provider import figures, grounding, remediation, strategies
 from interlock.sidecar.provider.calls import ProviderCalls
 from interlock.sidecar.provider.judged import judged, named
 from interlock.sidecar.provider.strategies import PUSH, REFLEXIVE, Pass, Produced
@@ -147,10 +147,9 @@ class Rounds:
         run.noted.append(events.started(dispatch, step))
         run.dispatched = run.dispatched or step == events.GENERATE
         begun = time.perf_counter()
-        with (
-            run.timed(),
-            span("crp.dispatch", provider=dispatch.provider, model=dispatch.model, strategy=strategy, phase=step),
-        ):
+        host, model = dispatch.provider, dispatch.model
+        measured = figures.ProviderCall("chat", host, model, conventions=bool(body) and self._settings.gen_ai_conventions)
+        with run.timed(), span("crp.dispatch", provider=host, model=model, strategy=strategy, phase=step), measured:
             parts = self._parts if step == events.GENERATE else None
             asking = asyncio.ensure_future((parts.answer if parts else call.model)(body, timeout_s))
             if parts is None and (step in _NOTHING_TO_CHARGE or self._number):
@@ -159,6 +158,7 @@ class Rounds:
                     asking.cancel()
             try:
                 answer = identified(await asking, self._window_id)
+                measured.answered(answer.usage, answer.model)
             except asyncio.CancelledError:
                 asking.cancel()
                 raise Refused(Kind.TIMEOUT, "CALLER_LEFT", "the caller left before the model answered") from None

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 import structlog
-from prometheus_client import Counter
+from prometheus_client import Counter, Gauge
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
@@ -33,6 +33,9 @@ from interlock.runtime.clock import iso8601
 log = structlog.get_logger()
 
 DECISIONS = Counter("interlock_audit_held_decisions", "Held responses by what became of them.", ["outcome"])
+PENDING = Gauge(
+    "interlock_oversight_pending", "Held responses that wait for a reviewer's decision, a second ago at most."
+)
 
 PERIOD_S = 1.0
 PAGE = 50
@@ -125,6 +128,7 @@ class HeldResponses:
             await asyncio.sleep(PERIOD_S)
             try:
                 await self.end_overdue()
+                PENDING.set(await self._readers.run(partial(self._log.held_pending, self._now())))
                 told = ""
             except Refused as refused:
                 if told != refused.reason:  # once, not every second for as long as a disk is full

@@ -349,10 +349,10 @@ class LogReader(KeptReading, Protocol):
         """Return a held response."""
 
     def held_list(self, status: str | None, session_id: str, after: str, limit: int, now: str) -> list[HeldRow]:
-        """Return up to *limit* held responses after the window *after*, oldest first, without their bytes.
+        """Return up to *limit* held responses of *status* (``None``: any), oldest first, after *after*, without bytes."""
 
-        *status* is one of ``HELD_STATUSES`` at *now*; ``None`` means all. An empty *session_id* means all sessions.
-        """
+    def held_pending(self, now: str) -> int:
+        """Return how many held responses wait for a decision."""
 
     def expired_unmarked(self, now: str, limit: int) -> list[HeldRow]:
         """Return responses that are no longer pending or approved at *now* but still have their bytes."""

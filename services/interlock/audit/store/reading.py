@@ -125,6 +125,10 @@ class SqlReader(ABC):
         names = (session_id, session_id, wanted, now, now, wanted, after, after, limit)
         return [rows.held(row) for row in self._all(statements.HELD_LIST, *names)]
 
+    def held_pending(self, now: str) -> int:
+        """Return how many held responses wait for a decision."""
+        return rows.number(self._one(statements.HELD_PENDING, now, now)[0])
+
     def expired_unmarked(self, now: str, limit: int) -> list[HeldRow]:
         """Return responses that are no longer pending or approved at *now* but still have their bytes."""
         return [rows.held(row) for row in self._all(statements.EXPIRED_UNMARKED, now, now, limit)]

@@ -127,6 +127,9 @@ HELD_LIST = (
     " AND (? = '' OR (h.held_at, h.window_id) > (SELECT p.held_at, p.window_id FROM held AS p WHERE p.window_id = ?))"
     " ORDER BY h.held_at, h.window_id LIMIT ?"
 )
+HELD_PENDING = (  # those that still have their bytes: few, however many there ever were
+    f"SELECT count(*){_HELD_FROM} JOIN held_contents AS c ON c.window_id = h.window_id WHERE {_STATUS} = 'PENDING'"
+)
 EXPIRED_UNMARKED = (
     f"SELECT {_HELD}, NULL{_HELD_FROM} JOIN held_contents AS c ON c.window_id = h.window_id"
     f" WHERE {_STATUS} NOT IN ('PENDING', 'APPROVED') ORDER BY h.expires_at, h.window_id LIMIT ?"

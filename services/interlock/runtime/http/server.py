@@ -9,12 +9,14 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 import uvicorn
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import REGISTRY
+from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from interlock.runtime.http.outcomes import Outcomes
 from interlock.runtime.http.protocol import guarded
 from interlock.runtime.rpc.places import address
 from interlock.runtime.rpc.server import port_in_use
@@ -54,7 +56,7 @@ class WebServer:
             require_private(settings, front=True)
         self._server = _Quiet(
             uvicorn.Config(
-                app,
+                Outcomes(app),
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -125,9 +127,10 @@ def operations(readiness: Callable[[], Awaitable[Mapping[str, str]]], settings: 
         unready = dict(await readiness())
         return JSONResponse({"ready": not unready, "missing": unready}, status_code=503 if unready else 200)
 
-    async def metrics(_request: Request) -> Response:
+    async def metrics(request: Request) -> Response:
         if not is_open(settings.metrics_access, settings.host):
             return PlainTextResponse(f"metrics_access is {settings.metrics_access}\n", status_code=403)
-        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+        encode, media_type = choose_encoder(request.headers.get("accept", ""))  # exemplars are in OpenMetrics alone
+        return Response(encode(REGISTRY), media_type=media_type)
 
     return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)])

@@ -67,8 +67,7 @@ class SettingDeclarations(BaseSettings):
     was cut off is asked for, §10.3), stitch (a bridge from the answer before, §11.5). Empty: none but those that a
     policy names."""
     remediation: Literal["full", "none"] | None = None
-    """Deprecated, use remedies: full switches every remedy on, none forbids even those that a policy names. Where
-    remedies is set too, this does not count."""
+    """Deprecated, use remedies, which goes first: full switches on every one, none forbids those that a policy names too."""
     stream_release: Literal["sentences", "whole"] = "whole"
     """How a streamed answer leaves: sentences (each once it was judged with what came before) or whole. Whole in any case
     where the breaker is not closed, or where a remedy, a review or the policy needs the whole."""
@@ -384,8 +383,7 @@ class SettingDeclarations(BaseSettings):
     """Hosts to which violations may be reported where a policy's report-uri names them, separated by commas; exact
     names. Absent: no report is delivered, and each is counted."""
     report_secret: SecretStr | None = None
-    """Secret that violation reports are signed with, whsec_ and base64; two, separated by a space, while one replaces
-    the other. Needed with report_uri_hosts."""
+    """Secret that reports are signed with, whsec_ and base64; two, with a space, during a change of it."""
     egress_allow: Origins = ""
     """Exact HOST:PORT entries, separated by commas, that webhooks and reports may reach although they are plain http,
     an address, a private or loopback address, or another port than 443 and 8443. For receivers of your own."""
@@ -397,4 +395,6 @@ class SettingDeclarations(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least level logged."""
     otlp_endpoint: HttpUrl = ""
-    """OTLP gRPC endpoint for traces. Absent: traces stay in process."""
+    """OTLP gRPC endpoint for traces. Absent: that of OTEL_EXPORTER_OTLP_ENDPOINT, or none: traces stay in process."""
+    gen_ai_conventions: bool = True
+    """Whether provider calls have spans and metrics by OpenTelemetry's conventions for generative AI, which still change."""

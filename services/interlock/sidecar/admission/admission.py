@@ -101,6 +101,7 @@ class Admission:
         """
         _check_fields(asked)
         agent = await self.agents.of(caller, deadline)
+        reply.agent_type = agent.agent_type
         _strategy(asked, allowed_by(agent, session_pb2.AgentTerms()))
         check_residency(asked.data_residency, self.settings.data_region)
         reply.set({"CRP-Compliance-Data-Residency": self.settings.data_region or None})

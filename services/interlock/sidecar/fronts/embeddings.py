@@ -28,6 +28,7 @@ from interlock.sidecar.call.identity import UNVERIFIED, Caller
 from interlock.sidecar.fronts.front import Front
 from interlock.sidecar.fronts.reading import body_of, header_lines, read_headers, while_connected
 from interlock.sidecar.fronts.responses import headers_of_reply
+from interlock.sidecar.provider import figures
 from interlock.sidecar.trail.events import INFO, event
 from interlock.sidecar.trail.response_headers import ResponseHeaders
 
@@ -58,6 +59,7 @@ async def embeddings(front: Front, request: Request, reply: ResponseHeaders) -> 
     finally:
         known = "named" if session_id else "none"
         EMBEDDINGS.labels("delivered" if outcome == "DELIVERED" else "refused", known).inc()
+        reply.told = True
         log.info("call.embeddings", outcome=outcome, session_id=session_id)
     return Response(body, headers=headers_of_reply(reply), media_type="application/json")
 
@@ -67,8 +69,11 @@ async def _vectors(front: Front, caller: Caller, data: bytes, session_id: str, d
     from interlock.sidecar.openai import embeddings, fields
 
     asked = embeddings.read(data, front.settings)
-    answered = await front.upstream.embeddings(asked, key=caller.key, timeout_s=deadline.left_s)
-    vectors = embeddings.answer(answered, asked, max_depth=front.settings.max_json_depth)
+    provider, conventions = front.upstream.provider, front.settings.gen_ai_conventions
+    with figures.ProviderCall("embeddings", provider, asked["model"], conventions=conventions) as measured:
+        answered = await front.upstream.embeddings(asked, key=caller.key, timeout_s=deadline.left_s)
+        vectors = embeddings.answer(answered, asked, max_depth=front.settings.max_json_depth)
+        measured.answered({"prompt_tokens": vectors.tokens})
     fields.count(vectors.dropped)
     if session_id:
         told = {

@@ -22,6 +22,7 @@ from interlock.domain import ids
 from interlock.domain.errors import Refused, invalid, not_found, unavailable
 from interlock.domain.headers import headers
 from interlock.runtime import telemetry
+from interlock.runtime.http.outcomes import EXEMPLAR, REASON, TOLD, TRACE
 from interlock.runtime.http.server import operations
 from interlock.runtime.rpc.errors import internal
 from interlock.sidecar.admission.delegation import headers_of
@@ -39,6 +40,7 @@ from interlock.sidecar.fronts.release import held_json
 from interlock.sidecar.fronts.responses import (
     SAFE,
     ErrorShape,
+    as_it_is,
     json_response,
     refused_body,
     refused_response,
@@ -127,9 +129,11 @@ def _answered(
         reply, shape = ResponseHeaders(), shape_of(request)
         trace = telemetry.extract([(name, value) for name, value in request.headers.items()])
         with telemetry.span(f"{request.method} {path}", kind=telemetry.SERVER, parent=trace):
+            request.scope.update({TRACE: telemetry.trace_id(), EXEMPLAR: telemetry.exemplar()})
             try:
                 return await endpoint(request, reply)
             except Refused as refused:
+                request.scope[REASON] = refused.reason
                 return refused_response(refused, reply, shape)
             except (CallerGone, ClientDisconnect):
                 return Response(status_code=CLIENT_GONE)
@@ -140,6 +144,8 @@ def _answered(
             except Exception:
                 log.exception("http.defect", route=path)
                 return refused_response(internal(), reply, shape)
+            finally:
+                request.scope[TOLD] = reply.told
 
     return answer
 
@@ -289,12 +295,17 @@ async def _trail(front: Front, request: Request, _known: ResponseHeaders) -> Res
 async def _unsupported(apis: Sequence[Api], request: Request) -> Response:
     """Say plainly what is not there, instead of passing it on unscanned (ecosystem.md headline 3)."""
     path, shape = request.scope["path"], models.shape_of(request)
-    if path in {wellknown.MODELS, wellknown.EMBEDDINGS, *(api.path for api in apis)}:
-        return refused_response(_NOT_ALLOWED, ResponseHeaders(), shape)
-    return refused_response(models.unsupported(apis, path), ResponseHeaders(), shape)
+    known = path in {wellknown.MODELS, wellknown.EMBEDDINGS, *(api.path for api in apis)}
+    return _said(request, _NOT_ALLOWED if known else models.unsupported(apis, path), shape)
 
 
-async def _http_exception(_request: Request, error: Exception) -> Response:
+async def _http_exception(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and error.status_code == 405:
-        return refused_response(_NOT_ALLOWED, ResponseHeaders())
-    return refused_response(not_found("PATH_NOT_FOUND", "there is nothing here"), ResponseHeaders())
+        return _said(request, _NOT_ALLOWED)
+    return _said(request, not_found("PATH_NOT_FOUND", "there is nothing here"))
+
+
+def _said(request: Request, refused: Refused, shape: ErrorShape = as_it_is) -> Response:
+    """Return a refusal that no call led to."""
+    request.scope[REASON] = refused.reason
+    return refused_response(refused, ResponseHeaders(), shape)

@@ -79,6 +79,11 @@ class Completion:
         return usage
 
     @property
+    def model(self) -> str:
+        """The model that says it has answered; empty where none does."""
+        return str(self.completion.get("model", ""))
+
+    @property
     def said(self) -> str:
         """What the answer says, every choice of it: what later windows of the session are compared with."""
         if not self.completion:

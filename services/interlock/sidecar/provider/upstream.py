@@ -19,6 +19,7 @@ from interlock.sidecar.openai import fields, strictjson
 from interlock.sidecar.openai.completion import AnswerAsked, Completion
 from interlock.sidecar.openai.faults import malformed
 from interlock.sidecar.provider import refusals
+from interlock.sidecar.provider.figures import FirstChunk
 from interlock.sidecar.provider.provider_api import APIS, ProviderApi
 from interlock.sidecar.provider.refusals import ProviderError
 
@@ -66,7 +67,7 @@ class Upstream:
             raise unavailable("UPSTREAM_URL_INVALID", "upstream_base_url must be http(s)://host/path", retry_after_ms=0)
         self._api: ProviderApi = APIS[settings.upstream_api]()
         self._max_depth = settings.max_json_depth
-        self._own_key = settings.upstream_api_key
+        self._own_key, self._conventions = settings.upstream_api_key, settings.gen_ai_conventions
         self._timeout_s, self._limit = settings.upstream_timeout_s, settings.max_body_bytes
         self._client = httpx.AsyncClient(
             headers={"accept": "application/json", "accept-encoding": "identity", "user-agent": USER_AGENT},
@@ -117,6 +118,8 @@ class Upstream:
 
     async def stream(self, body: Mapping[str, Any], into: Reader, *, key: str | None, timeout_s: float) -> None:
         """Have the provider stream its answer to a chat request *into* a reader. One that does not stream answers at once."""
+        if self._conventions:
+            into = FirstChunk(into, self.provider, body["model"])
         content = strictjson.dumps({**body, "stream": True, "stream_options": {"include_usage": True}})
         await self._ask("POST", "/chat/completions", key, min(timeout_s, self._timeout_s), content, into=into)
 

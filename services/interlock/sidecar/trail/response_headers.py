@@ -36,6 +36,10 @@ class ResponseHeaders:
     trail_uri: str = ""
     cookie: str = ""
     """Value of the session cookie that the client does not have yet; empty: none is set."""
+    agent_type: str = ""
+    """Registered type of the agent that calls, once it is known; empty for others."""
+    told: bool = False
+    """Whether the log has a line of how the call ended."""
 
     def told_binding(self, word: str) -> None:
         """Say what bound the call. Of one that takes several windows, the first one's binding is the call's."""
