@@ -14,6 +14,7 @@ from interlock.domain.dag.dag import BRANCH, FAN_IN, FAN_OUT, LINEAR, Edge, leav
 from interlock.domain.dag.lineage import Degradation
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.ids import ContinuationId
+from interlock.domain.session.session_refusals import LEFT_OPEN
 from interlock.domain.session.state import FailWindow, Status
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
@@ -205,7 +206,28 @@ async def test_a_sealed_window_keeps_its_place_when_its_lease_runs_out(store):
     await store.commit(settle(2, lost))
 
     assert no.reason == "MAX_DAG_NODES_EXCEEDED"
+    assert no.metadata[LEFT_OPEN] == f"{window_id(2)} FAN_OUT {window_id(1)}"
     assert len((await state(store)).nodes) == 2
+
+
+@pytest.mark.req("DAG-3", "BUD-8")
+async def test_a_window_too_wide_for_another_names_what_ran_out_there(store):
+    """No opening looks at them any more, so the refusal does; what was settled or has failed is named no longer."""
+    await fanned(store, 2, max_fan_out=4)
+    await opened(store, 4, 1, FAN_OUT)
+    await opened(store, 5, 1, FAN_OUT)
+    branch = await opened(store, 3, 1, BRANCH)
+    full = await refused(opened(store, 6, 1, BRANCH, now_ms=LATER))
+    await store.commit(settle(3, branch))
+    await store.fail(fail(4))
+    still = await refused(opened(store, 6, 1, BRANCH, now_ms=LATER))
+    in_time = await refused(opened(store, 6, 1, BRANCH))
+
+    at = window_id(1)
+    named = [f"{window_id(3)} BRANCH {at}", f"{window_id(4)} FAN_OUT {at}", f"{window_id(5)} FAN_OUT {at}"]
+    assert sorted(full.metadata[LEFT_OPEN].split(",")) == named
+    assert still.metadata[LEFT_OPEN] == named[2]
+    assert LEFT_OPEN not in in_time.metadata
 
 
 @pytest.mark.req("DAG-3")

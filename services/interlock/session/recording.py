@@ -14,7 +14,7 @@ from interlock.domain.budget import FULL, Micros
 from interlock.domain.errors import Refused, invalid, unavailable
 from interlock.domain.ids import SessionId, check
 from interlock.domain.session.restore import SessionBegan
-from interlock.domain.session.session_refusals import RECOVERABLE
+from interlock.domain.session.session_refusals import LEFT_OPEN, RECOVERABLE
 from interlock.domain.session.state import PolicyText, SessionState, Terms
 from interlock.runtime.keys.derivation import RECORD, Keyring
 from interlock.session.terms import terms_from_json
@@ -78,7 +78,7 @@ def naming(root: SessionId, session: SessionId) -> Iterator[None]:
     try:
         yield
     except Refused as refused:
-        if refused.reason in RECOVERABLE or refused.reason == "WINDOW_SETTLED_LATE":
+        if refused.reason in RECOVERABLE or refused.reason == "WINDOW_SETTLED_LATE" or LEFT_OPEN in refused.metadata:
             refused.metadata |= {"session_id": session, "root_session_id": root}
         raise
 

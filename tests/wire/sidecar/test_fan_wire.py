@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
+from interlock.domain.errors import unavailable
 from tests.support.sidecar import answering
 from tests.support.sidecar.remedies import fields_of, told
-from tests.support.sidecar.sidecar import reason_of, running_sidecar, token_of
+from tests.support.sidecar.sidecar import Hooked, reason_of, running_sidecar, token_of
 from tests.support.sidecar.windows import (
     Merger,
     budget,
@@ -247,6 +248,41 @@ async def test_a_half_open_breaker_makes_every_window_reflexive(sidecar, provide
     assert [one.headers["crp-context-strategy"] for one in (a, b, merged)] == ["fan-out", "fan-out", "fan-in"]
     events = await told(sidecar, root.headers["crp-context-session-id"])
     assert [e["trigger_risk_level"] for e in fields_of(events, "STRATEGY_UPGRADE")] == ["HALF_OPEN"] * 3
+
+
+@pytest.mark.req("BUD-4", "BUD-8")
+async def test_parts_that_were_lost_when_a_window_was_full_are_charged_all_the_same(tmp_path, running, provider):
+    """Sealed and never settled, with every place taken: who asks on has them settled, one by one, and no charge is lost."""
+    provider.in_turn(["All?", "MEDIUM", "MEDIUM", "LOW"])
+    away = True
+
+    async def commit(request) -> None:
+        if away and request.pattern == "FAN_OUT":
+            raise unavailable("SESSION_STORE_UNAVAILABLE", "the store is away")
+
+    def broken(services):
+        return {**services, "session": Hooked(services["session"], CommitWindow=commit)}
+
+    short = {"max_fan_out": 2, "request_timeout_s": 1, "rpc_timeout_s": 0.5}
+    async with running_sidecar(tmp_path, upstream=running.base_url, wrap=broken, **short) as sidecar:
+        root = await sidecar.chat("All?")
+        lost = await fan_out(sidecar, root, "1?", "2?")
+        away, settled, reasons = False, set(), set()
+        async with asyncio.timeout(30):
+            while len(settled) < 2:
+                [further] = await fan_out(sidecar, root, "3?")
+                reasons.add(reason_of(further))
+                if reason_of(further) == "WINDOW_ALREADY_SETTLED":
+                    settled.add(further.json()["metadata"]["window_id"])
+                await asyncio.sleep(0.05)
+        [full] = await fan_out(sidecar, root, "3?")
+        nodes, left = await dag(sidecar, root), await budget(sidecar, root)
+
+    assert {one.status_code for one in lost} <= {503, 504}
+    assert reasons == {"MAX_FAN_OUT_EXCEEDED", "WINDOW_ALREADY_SETTLED"}
+    assert settled == {one.window_id for one in nodes.values() if one.pattern == "FAN_OUT"}
+    assert (left, reason_of(full)) == (950_000, "MAX_FAN_OUT_EXCEEDED")  # each is on a path of its own
+    assert "left_open" not in full.text
 
 
 @pytest.mark.req("AGT-3")

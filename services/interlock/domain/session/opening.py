@@ -6,12 +6,13 @@ limits, so that a window that was sealed always finds its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from interlock.domain.budget import FULL, OPEN_AT, Micros
 from interlock.domain.dag.dag import BRANCH, COMPLETED, FAN_IN, FAN_OUT, LINEAR, Node
 from interlock.domain.dag.lineage import as_steps, closure, trace_history
+from interlock.domain.errors import Refused
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.session.above import Above, above_of, check_above
 from interlock.domain.session.session_refusals import refusal
@@ -40,10 +41,10 @@ def open_window(states: Mapping[SessionId, SessionState], ask: OpenWindow) -> tu
     ids = tuple(sorted(parent.window_id for parent in parents))
     lease = Lease(ask.window_id, ask.now_ms + ask.lease_ms, ask.pattern, ids)
     live, waiting, lapsed = _leases(state, ask)
-    check_limits(state, _number(parents), (*live, *waiting, lease))
+    check_limits(state, _number(parents), (*live, *waiting, lease), left_open=waiting)
     if state.status is not Status.ACTIVE:
         raise refusal("SESSION_TERMINATED")
-    check_width(state, lease, (*live, *waiting))
+    check_width(state, lease, (*live, *waiting), left_open=waiting)
     _check_flight(live, lease, ask.now_ms)
     return replace(state, leases=(*live, lease), expired=waiting), _opened(
         state, ask, parents, left_out, lapsed, above=above
@@ -116,13 +117,26 @@ def _held_by_others(state: SessionState, ask: OpenWindow) -> int:
     return sum(hold.amount for hold in state.holds if hold.window_id != ask.window_id)
 
 
-def check_limits(state: SessionState, number: int, leases: Iterable[Lease]) -> None:
-    """Refuse a number beyond max_windows, and leases that with the windows there are more than max_dag_nodes."""
+def check_limits(state: SessionState, number: int, leases: Iterable[Lease], left_open: Sequence[Lease] = ()) -> None:
+    """Refuse a number beyond max_windows, and leases that with the windows there are more than max_dag_nodes.
+
+    Nothing opens a window of a session that is full: whoever is refused is told of the leases that ran out, *left_open*, and has
+    their windows settled.
+    """
     limits, nodes = state.terms.limits, len(state.nodes) + places(leases)
     if number > limits.max_windows:
-        raise refusal("MAX_WINDOWS_EXCEEDED", limits.max_windows, number)
+        raise _full("MAX_WINDOWS_EXCEEDED", limits.max_windows, number, left_open)
     if nodes > limits.max_dag_nodes:
-        raise refusal("MAX_DAG_NODES_EXCEEDED", limits.max_dag_nodes, nodes)
+        raise _full("MAX_DAG_NODES_EXCEEDED", limits.max_dag_nodes, nodes, left_open)
+
+
+def left_open_text(leases: Iterable[Lease]) -> str:
+    """Return leases that ran out as words: ``<window> <pattern> <parents joined by +, or ->``, joined by commas."""
+    return ",".join(f"{lease.window_id} {lease.pattern} {'+'.join(lease.parent_ids) or '-'}" for lease in leases)
+
+
+def _full(reason: str, most: int, attempted: int, left_open: Sequence[Lease]) -> Refused:
+    return refusal(reason, most, f"{attempted} {left_open_text(left_open)}".rstrip())
 
 
 def places(leases: Iterable[Lease]) -> int:
@@ -132,7 +146,7 @@ def places(leases: Iterable[Lease]) -> int:
     return len(lines) + sum(lease.pattern != LINEAR for lease in leases)
 
 
-def check_width(state: SessionState, lease: Lease, others: Iterable[Lease]) -> None:
+def check_width(state: SessionState, lease: Lease, others: Iterable[Lease], left_open: Sequence[Lease] = ()) -> None:
     """Refuse more children of one window than max_fan_out (SPEC-004 §11.2). A line and a fan-in add no width."""
     if lease.pattern not in {FAN_OUT, BRANCH}:
         return
@@ -141,7 +155,7 @@ def check_width(state: SessionState, lease: Lease, others: Iterable[Lease]) -> N
     siblings += [node.pattern for node in state.below(parent)]
     width = 1 + sum(pattern == FAN_OUT or lease.pattern == BRANCH for pattern in siblings)
     if width > state.terms.limits.max_fan_out:
-        raise refusal("MAX_FAN_OUT_EXCEEDED", state.terms.limits.max_fan_out, width)
+        raise _full("MAX_FAN_OUT_EXCEEDED", state.terms.limits.max_fan_out, width, left_open)
 
 
 def _check_flight(live: Iterable[Lease], lease: Lease, now_ms: int) -> None:

@@ -14,6 +14,9 @@ from interlock.domain.errors import Refused, conflict, forbidden, halted, invali
 ANCESTOR_HALTED, ANCESTOR_EXHAUSTED, ANCESTOR_ENDED = "ANCESTOR_HALTED", "ANCESTOR_EXHAUSTED", "ANCESTOR_ENDED"
 """Refusals of a sub-agent's window, by what became of a session above it."""
 
+LEFT_OPEN = "left_open"
+"""Key of the windows whose leases ran out in a session that is full; the sidecar settles them, and no agent is told."""
+
 
 def refusal(reason: str, first: int | str = 0, second: int | str = 0) -> Refused:
     """Return the refusal of that name; what the two values mean depends on the reason."""
@@ -85,10 +88,19 @@ def _caller_depleted(left: int, period: int) -> Refused:
 
 
 def _limited(reason: str, name: str, text: str) -> Callable[[Any, Any], Refused]:
-    """Return the maker of a 403 that names a limit, its value and what was attempted."""
-    return lambda limit, attempted: forbidden(
-        reason, text.format(limit, attempted), name=name, limit=str(limit), attempted=str(attempted)
-    )
+    """Return the maker of a 403 that names a limit, its value and what was attempted.
+
+    What was attempted may be followed by a space and the windows that were left open there (``left_open_text``).
+    """
+
+    def make(limit: Any, told: Any) -> Refused:
+        attempted, _, left = str(told).partition(" ")
+        made = forbidden(reason, text.format(limit, attempted), name=name, limit=str(limit), attempted=attempted)
+        if left:
+            made.metadata[LEFT_OPEN] = left
+        return made
+
+    return make
 
 
 def _in_flight(left_ms: int, _: int) -> Refused:

@@ -10,6 +10,7 @@
 --          what the window of that lease holds} · {reason, a, b} with the two values of the reason
 
 local UNSETTLED_KEPT = 16
+local PATTERN_NAMES = {L = 'LINEAR', O = 'FAN_OUT', I = 'FAN_IN', B = 'BRANCH', V = 'VOID'}
 
 local POINTERS = 15 -- place of the first one
 
@@ -312,12 +313,21 @@ if #waiting > 0 then
   waiting = kept
 end
 
+-- Nothing opens a window of a session that is full: whoever is refused is told what ran out there, and has it settled.
+local function full(reason, most, attempted)
+  local entries = {}
+  for i, lease in ipairs(waiting) do
+    entries[i] = lease.id .. ' ' .. PATTERN_NAMES[lease.pattern] .. ' ' .. lease.parents
+  end
+  return {reason, most, int(attempted) .. (#entries > 0 and ' ' .. table.concat(entries, ',') or '')}
+end
+
 if number > max_windows then
-  return {'MAX_WINDOWS_EXCEEDED', max_windows, number}
+  return full('MAX_WINDOWS_EXCEEDED', max_windows, number)
 end
 local total = nodes + places({live, waiting, {mine}})
 if total > max_nodes then
-  return {'MAX_DAG_NODES_EXCEEDED', max_nodes, total}
+  return full('MAX_DAG_NODES_EXCEEDED', max_nodes, total)
 end
 if status ~= ACTIVE then
   return {'SESSION_TERMINATED', 0, 0}
@@ -325,7 +335,7 @@ end
 if pattern == FAN_OUT or pattern == BRANCH then
   local wide = width(pattern, ids[1], parents[1].children, {live, waiting})
   if wide > max_fan_out then
-    return {'MAX_FAN_OUT_EXCEEDED', max_fan_out, wide}
+    return full('MAX_FAN_OUT_EXCEEDED', max_fan_out, wide)
   end
 end
 if pattern ~= BRANCH then

@@ -14,7 +14,7 @@ from interlock.domain.budget import OPEN_AT, Micros
 from interlock.domain.errors import Refused, forbidden, invalid, unauthenticated, unavailable
 from interlock.domain.headers.awareness import aware
 from interlock.domain.headers.headers import APPROVAL, FAN_IN, FAN_OUT, RequestHeaders
-from interlock.domain.session.session_refusals import RECOVERABLE
+from interlock.domain.session.session_refusals import LEFT_OPEN, RECOVERABLE
 from interlock.runtime import failpoints
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.errors import unwrap
@@ -246,6 +246,8 @@ class Admission:
                 refused.metadata["continuation_id"] = ", ".join(asked.continuation_ids)
             if refused.reason == "WINDOW_SETTLED_LATE":
                 await self.effects.settle_late(refused, reply, deadline)
+            if left := refused.metadata.pop(LEFT_OPEN, ""):
+                await self.effects.settle_crowding(refused, left, reply, deadline)
             await self.explanation.add(refused, scope, token, reply)
             raise
 

@@ -105,6 +105,29 @@ class SettlementEffects:
                 deadline,
             )  # fmt: skip
 
+    async def settle_crowding(
+        self, refused: Refused, left_open: str, reply: ResponseHeaders, deadline: Deadline
+    ) -> None:
+        """Settle or fail the windows that were left open in a session that is full, for a call that was *refused* there.
+
+        No opening looks at them any more: without this, a charge that was sealed would never count, and the places of parts that
+        failed would stay taken. Refused with WINDOW_ALREADY_SETTLED and a fresh token when one was sealed.
+        """
+        session_id, root = refused.metadata["session_id"], refused.metadata["root_session_id"]
+        for entry in left_open.split(","):
+            window_id, pattern, parents = entry.split(" ")
+            sealed = await self._audit.find_window(session_id, window_id, deadline)
+            if sealed is not None:
+                await self._close(session_id, window_id, sealed, reply, deadline, most=0)
+            elif pattern == events.FAN_OUT:
+                await self.fail(
+                    session_pb2.FailWindowRequest(
+                        session_id=session_id, root_session_id=root, window_id=window_id, reason="LEASE_EXPIRED",
+                        parent_ids=parents.split("+"), pattern=pattern,
+                    ),
+                    deadline,
+                )  # fmt: skip
+
     async def close_lost(self, opened: session_pb2.OpenedWindow) -> None:
         """Close a window that failed after a part of its answer had left, at what it holds. A failure here is logged: the call that
         finds its lease expired does it then.
