@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
 from enum import Enum
 from random import getrandbits
 from types import TracebackType
@@ -247,3 +248,24 @@ def extract(metadata: Iterable[tuple[str, str | bytes]] | None) -> Context:
     """Return the caller's trace context from metadata or headers with lower-case names."""
     carrier = {key: value for key, value in metadata or () if key in _TRACED and isinstance(value, str)}
     return _PROPAGATOR.extract(carrier, context=Context()) if carrier else Context()
+
+
+OTHER = "other"
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,63}", re.ASCII)
+
+
+@dataclass
+class BoundedWords:
+    """A label of metrics that somebody else chooses: the first *most* words, each itself; all others, and what is no word, ``other``."""
+
+    most: int
+    _known: set[str] = field(default_factory=set)
+
+    def label(self, given: str) -> str:
+        """Return the label for *given*. An empty one stays empty: nothing was named."""
+        if given in self._known or not given:
+            return given
+        if len(self._known) >= self.most or not _WORD.fullmatch(given):
+            return OTHER
+        self._known.add(given)
+        return given

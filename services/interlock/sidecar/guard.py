@@ -23,8 +23,7 @@ from interlock.domain.session.session_refusals import refusal as session_refusal
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
-from interlock.runtime.telemetry import annotate, current_span, exemplar, span
-from interlock.runtime.words import BoundedWords
+from interlock.runtime.telemetry import BoundedWords, annotate, current_span, exemplar, span
 from interlock.sidecar.admission import bindings
 from interlock.sidecar.admission.admission import Admission, Admitted
 from interlock.sidecar.admission.agents import check_strategy

@@ -148,7 +148,9 @@ class Rounds:
         run.dispatched = run.dispatched or step == events.GENERATE
         begun = time.perf_counter()
         host, model = dispatch.provider, dispatch.model
-        measured = figures.ProviderCall("chat", host, model, conventions=bool(body) and self._settings.gen_ai_conventions)
+        measured = figures.ProviderCall(
+            "chat", host, model, conventions=bool(body) and self._settings.gen_ai_conventions
+        )
         with run.timed(), span("crp.dispatch", provider=host, model=model, strategy=strategy, phase=step), measured:
             parts = self._parts if step == events.GENERATE else None
             asking = asyncio.ensure_future((parts.answer if parts else call.model)(body, timeout_s))

@@ -128,3 +128,68 @@ def test_missing_exporter_is_refused(monkeypatch):
         telemetry.configure(Settings(otlp_endpoint="http://127.0.0.1:4317"), service="test")
     assert raised.value.reason == "OTLP_EXPORTER_MISSING"
     assert "interlock[otlp]" in raised.value.metadata["hint"]
+
+
+@pytest.mark.req("OBS-3")
+@pytest.mark.parametrize(
+    ("variables", "exported"),
+    [
+        ({}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, True),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1"}, True),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_SDK_DISABLED": "true"}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "none"}, False),
+    ],
+)
+def test_opentelemetrys_own_variables_are_honoured(monkeypatch, variables, exported):
+    """An endpoint that every other part of a deployment has need not be said twice; what switches off does."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    telemetry.configure(Settings(), service="test")
+    try:
+        with telemetry.span("probe", kind=telemetry.SERVER) as span:
+            assert span.is_recording() is exported
+    finally:
+        telemetry.shutdown()
+
+
+@pytest.mark.req("OBS-3")
+def test_the_services_name_and_attributes_come_from_the_variables(monkeypatch):
+    """OTEL_SERVICE_NAME goes before ours; resource attributes are added; the sampler is the one that is asked for."""
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "payments-agent")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test")
+    exporter = InMemorySpanExporter()
+    telemetry.configure(Settings(), service="test", exporter=exporter)
+    with telemetry.span("probe"):
+        pass
+    telemetry.flush()
+    [kept] = exporter.get_finished_spans()
+    telemetry.shutdown()
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
+    telemetry.configure(Settings(), service="test", exporter=exporter)
+    with telemetry.span("dropped"):
+        pass
+    telemetry.shutdown()
+
+    assert kept.resource.attributes["service.name"] == "payments-agent"
+    assert kept.resource.attributes["deployment.environment"] == "test"
+    assert [span.name for span in exporter.get_finished_spans()] == ["probe"]
+
+
+@pytest.mark.req("OBS-3")
+def test_an_exporter_that_is_not_there_is_refused_by_name(monkeypatch):
+    """OTLP over HTTP is not spoken: to export nothing in silence would be worse."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+    with pytest.raises(Refused, match="OTLP_PROTOCOL_UNSUPPORTED"):
+        telemetry.configure(Settings(), service="test")
+
+
+@pytest.mark.req("OBS-2")
+def test_a_label_that_others_choose_has_few_values():
+    """The first so many words stay themselves; further ones, texts and over-long ones are one value."""
+    words = telemetry.BoundedWords(2)
+
+    assert [words.label(one) for one in ("a", "b/c-1", "d", "a", "", "two words", "x" * 65, PROMPT)] == [
+        "a", "b/c-1", "other", "a", "", "other", "other", "other",
+    ]  # fmt: skip

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
-import logging as stdlib_logging
 
 import grpc
 import pytest
-import structlog
 from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_requests import AsyncClient
@@ -22,7 +19,7 @@ from interlock.api.audit.v1.audit_pb2_grpc import AuditServiceStub
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
 from interlock.domain.errors import Kind, Refused
-from interlock.runtime import logging, telemetry
+from interlock.runtime import telemetry
 from interlock.runtime.rpc.channel import LocalChannel, TracedChannel
 from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.health import MISSING_KEY
@@ -31,6 +28,8 @@ from interlock.runtime.settings.model import Settings
 from tests.support.servers.probe import AuditProbe, Dependency, PolicyProbe, audit_service, policy_service
 from tests.support.streams import ask_each
 from tests.support.texts.canary import PROMPT, found_in
+
+pytest_plugins = ("tests.support.logs",)
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 POLICY, AUDIT = "interlock.api.policy.v1.PolicyService", "interlock.api.audit.v1.AuditService"
@@ -67,19 +66,6 @@ class Running:
 async def running():
     async with Running(drain_s=5) as one:
         yield one
-
-
-@pytest.fixture
-def log_lines():
-    """JSON lines of this process."""
-    root, stream = stdlib_logging.getLogger(), io.StringIO()
-    before, level = root.handlers[:], root.level
-    logging.configure("info", stream=stream, cache=False)
-    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
-    structlog.reset_defaults()
-    root.handlers[:] = before
-    root.setLevel(level)
-    stdlib_logging.captureWarnings(capture=False)
 
 
 def parse(text: str) -> policy_pb2.ParseRequest:

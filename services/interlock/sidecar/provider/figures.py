@@ -15,7 +15,6 @@ from prometheus_client import Histogram
 
 from interlock.domain.errors import Refused
 from interlock.runtime import telemetry
-from interlock.runtime.words import BoundedWords
 from interlock.sidecar.call.live import Reader
 
 _OF_A_CALL = ["gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model"]
@@ -33,7 +32,7 @@ FIRST_CHUNK = Histogram(
 )  # fmt: skip
 
 MOST_MODELS = 50
-MODELS = BoundedWords(MOST_MODELS)
+MODELS = telemetry.BoundedWords(MOST_MODELS)
 
 _WELL_KNOWN: Mapping[str, str] = {
     "openai.com": "openai", "openai.azure.com": "azure.ai.openai", "anthropic.com": "anthropic", "mistral.ai": "mistral_ai",
