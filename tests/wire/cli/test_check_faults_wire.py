@@ -21,7 +21,7 @@ from tests.support.servers.processes import environment, run
 from tests.support.servers.tls import a_mesh_of_certificates, files
 from tests.support.valkey import Valkey
 
-pytestmark = pytest.mark.req("SVC-9")
+pytestmark = pytest.mark.req("SVC-9", "OBS-4")
 
 GROUPS = {
     "configuration", "code", "profile", "keys", "certificates", "embedded parts", "redis", "audit store", "models", "triton",
