@@ -182,14 +182,14 @@ async def _queue(site: Site, request: Request) -> Response:
 
 async def _held(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
-    shown = await site.console.shown(request.path_params["window_id"])
+    shown = await site.console.shown(request.path_params["window_id"], view.reviewer)
     return html(pages.held_page(view, shown, site.console.views.pace(view.reviewer)))
 
 
 async def _dag(site: Site, request: Request) -> Response:
     await view_of(site, request)
-    shown = await site.console.shown(request.path_params["window_id"])
-    return Response(picture.svg(shown.sessions), media_type="image/svg+xml")
+    tree = await site.console.tree(request.path_params["window_id"])
+    return Response(picture.svg(tree), media_type="image/svg+xml")
 
 
 async def _sign_in_page(_site: Site, _request: Request) -> Response:
@@ -241,8 +241,8 @@ async def _api_queue(site: Site, request: Request) -> Response:
 
 
 async def _api_held(site: Site, request: Request) -> Response:
-    await view_of(site, request)
-    shown = await site.console.shown(request.path_params["window_id"])
+    view = await view_of(site, request)
+    shown = await site.console.shown(request.path_params["window_id"], view.reviewer)
     texts = [{"what": what, "text": visible(text)} for what, text in readable_texts(shown.held)] if shown.held else []
     answer = {
         "item": _message(shown.item),
@@ -258,8 +258,8 @@ async def _api_held(site: Site, request: Request) -> Response:
 
 async def _api_body(site: Site, request: Request) -> Response:
     """Return the held bytes, for the browser to hash; the headers keep a browser from showing them as a page."""
-    await view_of(site, request)
-    shown = await site.console.shown(request.path_params["window_id"])
+    view = await view_of(site, request)
+    shown = await site.console.shown(request.path_params["window_id"], view.reviewer)
     if shown.held is None:
         raise not_found("HELD_NOT_FOUND", "its bytes are deleted: rejected, expired, erased or handed out")
     headers = {"content-disposition": "attachment", "content-security-policy": "sandbox; default-src 'none'"}
