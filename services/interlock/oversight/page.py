@@ -6,7 +6,6 @@ header is checked against an allow-list, which stops DNS rebinding. Scripts and 
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import hmac
@@ -35,6 +34,7 @@ from interlock.oversight.live.routes import ROUTES
 from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.oversight.views import View
 from interlock.runtime.clock import iso8601
+from interlock.runtime.http.body import read_body
 from interlock.runtime.http.server import operations
 from interlock.runtime.pictures import picture
 from interlock.runtime.rpc.errors import HTTP_CODES, internal
@@ -309,16 +309,8 @@ def _made_visible(value: Any) -> Any:
 async def _body(request: Request, media_type: str) -> bytes:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != media_type:
         raise invalid("UNSUPPORTED_MEDIA_TYPE", f"the body must be {media_type}")
-    data = bytearray()
-    try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
-            async for chunk in request.stream():
-                data += chunk
-                if len(data) > LONGEST_BODY:
-                    raise invalid("REQUEST_TOO_LARGE", f"a body has at most {LONGEST_BODY} bytes")
-    except TimeoutError:
-        raise invalid("REQUEST_BODY_TIMEOUT", "the body did not arrive in time") from None
-    return bytes(data)
+    too_large = invalid("REQUEST_TOO_LARGE", f"a body has at most {LONGEST_BODY} bytes")
+    return await read_body(request, LONGEST_BODY, timeout_s=BODY_TIMEOUT_S, too_large=too_large)
 
 
 async def _json(request: Request, *names: str) -> dict[str, str]:
