@@ -13,7 +13,7 @@ import pytest
 from interlock.sidecar.provider import prompts
 from tests.support.servers.processes import run
 from tests.support.servers.provider import RunningProvider, completion, message
-from tests.support.sidecar.mesh import TOPOLOGIES, Front, start_front
+from tests.support.sidecar.mesh import Front, start_front
 from tests.support.sidecar.remedies import EVERY_REMEDY, Script, cut_off, fields_of
 from tests.support.sidecar.sidecar import token_of
 
@@ -39,7 +39,7 @@ def running():
         yield one
 
 
-@pytest.fixture(scope="module", params=TOPOLOGIES)
+@pytest.fixture(scope="module", params=["local", pytest.param("remote", marks=pytest.mark.long)])
 def front(request, tmp_path_factory, running) -> Iterator[Front]:
     # Long deadlines: on a slow machine a remedy is not begun that the time left does not hold.
     settings = {"upstream_base_url": running.base_url, "request_timeout_s": 150, "dpe_timeout_s": 60, **EVERY_REMEDY}
