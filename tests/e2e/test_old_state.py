@@ -6,7 +6,6 @@ without it, so that the sessions are rebuilt from the audit log.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import tarfile
@@ -18,15 +17,13 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from interlock.cli.main import app
 from interlock.policy.reviewers import key_text
 from interlock.runtime.settings.loading import load
 from tests.faults.parts.processes import skewed
 from tests.support.paths import ROOT
 from tests.support.policy import agents
-from tests.support.servers.processes import Process, environment, run
+from tests.support.servers.processes import Process, environment, run, run_here
 from tests.support.servers.provider import Provider, RunningProvider
 from tests.support.sidecar.sidecar import reason_of, token_of
 
@@ -69,9 +66,8 @@ class OldState:
 
     def audit(self, *arguments: str) -> str:
         """Run an ``interlock audit`` command that must succeed, and return what it prints. It looks at no clock: no process is needed."""
-        with contextlib.chdir(self.folder):
-            done = CliRunner().invoke(app, ["audit", *arguments], env=self.env)
-        assert done.exit_code == 0, done.output
+        done = run_here("audit", *arguments, env=self.env, cwd=self.folder)
+        assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def printed(self, *arguments: str) -> dict[str, Any]:
