@@ -73,7 +73,7 @@ async def _nothing() -> None:
 
 def fixed_dpe() -> Service:
     return Service(
-        "dpe", "interlock.api.dpe.v1.DpeService", FixedReport(),
+        "dpe", ("interlock.api.dpe.v1.DpeService",), FixedReport(),
         dpe_pb2_grpc.add_DpeServiceServicer_to_server, _none_missing, _nothing,
     )  # fmt: skip
 

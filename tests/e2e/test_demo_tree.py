@@ -1,4 +1,4 @@
-"""``interlock demo --tree`` as a program runs it."""
+"""``interlock demo --tree`` as a program runs it. The demonstration of one agent, in test_demo.py, is not long."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.test_demo import start
 
-pytestmark = [pytest.mark.models, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.models, pytest.mark.long, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

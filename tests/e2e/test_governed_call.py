@@ -15,7 +15,7 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.api.sidecar.v1.sidecar_pb2_grpc import SidecarServiceStub
 from tests.support.servers.provider import Provider, RunningProvider
-from tests.support.sidecar.mesh import TOPOLOGIES, Front, start_front
+from tests.support.sidecar.mesh import Front, start_front
 from tests.support.sidecar.sidecar import token_of
 from tests.support.texts import canary
 
@@ -35,7 +35,7 @@ def running_provider():
         yield running
 
 
-@pytest.fixture(scope="module", params=TOPOLOGIES)
+@pytest.fixture(scope="module", params=["local", pytest.param("remote", marks=pytest.mark.long)])
 def front(request, tmp_path_factory, running_provider) -> Iterator[Front]:
     """The whole mesh, with the real models, for all tests of a topology."""
     settings = {"upstream_base_url": running_provider.base_url, "request_timeout_s": 20, "rpc_timeout_s": 2}
@@ -154,6 +154,7 @@ def test_no_secret_is_in_any_log(front, provider):
 
 
 @pytest.mark.req("SVC-9", "BUD-4")
+@pytest.mark.long  # the default suite kills services in test_serve_processes.py
 @pytest.mark.parametrize("front", ["remote"], indirect=True)  # in one process no service dies alone
 @pytest.mark.parametrize("service", ["policy", "dpe", "audit"])
 def test_a_service_that_dies_is_told_and_found_again(front, provider, service):

@@ -23,7 +23,7 @@ from interlock.runtime.settings.loading import load
 from tests.faults.parts.processes import skewed
 from tests.support.paths import ROOT
 from tests.support.policy import agents
-from tests.support.servers.processes import Process, environment, run
+from tests.support.servers.processes import Process, environment, run, run_here
 from tests.support.servers.provider import Provider, RunningProvider
 from tests.support.sidecar.sidecar import reason_of, token_of
 
@@ -59,14 +59,20 @@ class OldState:
         self.env = env | skewed(RECORDED["written_at"] + LATER_S - int(time.time()))
 
     def command(self, *arguments: str) -> str:
-        """Run an ``interlock`` command that must succeed, and return what it prints."""
+        """Run an ``interlock`` command by the old version's clock, as a process. It must succeed; return what it prints."""
         done = run(*arguments, env=self.env, cwd=self.folder)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def audit(self, *arguments: str) -> str:
+        """Run an ``interlock audit`` command that must succeed, and return what it prints. It looks at no clock: no process is needed."""
+        done = run_here("audit", *arguments, env=self.env, cwd=self.folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
     def printed(self, *arguments: str) -> dict[str, Any]:
-        """Run an ``interlock`` command with JSON output, and return that."""
-        return json.loads(self.command(*arguments, "-o", "json"))
+        """Run an ``interlock audit`` command with JSON output, and return that."""
+        return json.loads(self.audit(*arguments, "-o", "json"))
 
     def request(self, method: str, path: str, name: str, **more: Any) -> httpx.Response:
         """Ask the sidecar as the client of an old session does."""
@@ -148,25 +154,25 @@ def test_an_old_log_verifies_as_it_did(left):
     old = RECORDED["audit"]
     ids = {name: session["session_id"] for name, session in SESSIONS.items()}
 
-    assert left.printed("audit", "fsck") == json.loads(old["fsck"]["stdout"])
-    assert left.printed("audit", "verify", "--tree", ids["root"]) == json.loads(old["tree"]["stdout"])
-    verified = {name: left.printed("audit", "verify", one) for name, one in ids.items()}
+    assert left.printed("fsck") == json.loads(old["fsck"]["stdout"])
+    assert left.printed("verify", "--tree", ids["root"]) == json.loads(old["tree"]["stdout"])
+    verified = {name: left.printed("verify", one) for name, one in ids.items()}
     assert verified == {name: json.loads(one["stdout"]) for name, one in old["verify"].items()}
     assert {one["integrity"] for name, one in verified.items() if name not in {"approved", "ended"}} == {"VALID"}
 
 
 def test_old_events_are_exported_as_they_were(left):
     """Contents are decrypted with the old master key; every line of every session is the same."""
-    exported = {name: left.command("audit", "export", one["session_id"]) for name, one in SESSIONS.items()}
+    exported = {name: left.audit("export", one["session_id"]) for name, one in SESSIONS.items()}
 
     assert exported == RECORDED["audit"]["export"]
 
 
 def test_an_auditor_verifies_the_old_log_offline(left):
     """A bundle that today's code writes of it holds against the old anchor and the old public key, without server or key."""
-    left.command("audit", "bundle", "--out", "bundle")
+    left.audit("bundle", "--out", "bundle")
     public = ("--public-key", "state/checkpoint.key.pub")
-    found = left.printed("audit", "verify", "--offline", "bundle", "--anchor", "anchor", *public)
+    found = left.printed("verify", "--offline", "bundle", "--anchor", "anchor", *public)
 
     assert found["verdict"] == "VALID"
     assert found["entries"] == json.loads(RECORDED["audit"]["fsck"]["stdout"])["entries"]
@@ -279,9 +285,9 @@ def test_a_window_that_the_old_version_sealed_is_settled_today(served):
 def test_old_and_new_events_are_one_chain(served):
     """After today's windows every session verifies, the tree too, and the old checkpoints hold in the longer log."""
     served.chat("single")
-    found = {name: served.printed("audit", "verify", one["session_id"]) for name, one in SESSIONS.items()}
-    tree = served.printed("audit", "verify", "--tree", SESSIONS["root"]["session_id"])
-    whole = served.printed("audit", "fsck")
+    found = {name: served.printed("verify", one["session_id"]) for name, one in SESSIONS.items()}
+    tree = served.printed("verify", "--tree", SESSIONS["root"]["session_id"])
+    whole = served.printed("fsck")
     before = json.loads(RECORDED["audit"]["fsck"]["stdout"])
 
     assert not [name for name, one in found.items() if one["faults"]]

@@ -11,9 +11,9 @@ import openai
 import pytest
 
 from interlock.sidecar.provider import prompts
-from tests.support.servers.processes import run
+from tests.support.servers.processes import run_here
 from tests.support.servers.provider import RunningProvider, completion, message
-from tests.support.sidecar.mesh import TOPOLOGIES, Front, start_front
+from tests.support.sidecar.mesh import Front, start_front
 from tests.support.sidecar.remedies import EVERY_REMEDY, Script, cut_off, fields_of
 from tests.support.sidecar.sidecar import token_of
 
@@ -39,7 +39,7 @@ def running():
         yield one
 
 
-@pytest.fixture(scope="module", params=TOPOLOGIES)
+@pytest.fixture(scope="module", params=["local", pytest.param("remote", marks=pytest.mark.long)])
 def front(request, tmp_path_factory, running) -> Iterator[Front]:
     # Long deadlines: on a slow machine a remedy is not begun that the time left does not hold.
     settings = {"upstream_base_url": running.base_url, "request_timeout_s": 150, "dpe_timeout_s": 60, **EVERY_REMEDY}
@@ -77,7 +77,7 @@ def said(raw: Any) -> str:
 def audit(front: Front, command: str, session_id: str) -> str:
     """What ``interlock audit`` says about a session, on the state of the mesh."""
     processes = front.processes.all
-    return run("audit", command, session_id, env=(processes.get("audit") or processes["mesh"]).env).stdout
+    return run_here("audit", command, session_id, env=(processes.get("audit") or processes["mesh"]).env).stdout
 
 
 def trail(front: Front, raw: Any) -> list[tuple[str, dict[str, Any]]]:

@@ -356,40 +356,41 @@ def test_two_owners_of_one_state_are_refused(tmp_path):
     assert "INTERLOCK_REDIS_URL=unix://" in second.stderr
 
 
-@pytest.mark.req("SVC-9")
-def test_sidecar_starts_before_its_services_and_stays_small(tmp_path):
-    """A sidecar without its services serves, names each of them, and uses at most 80 MiB."""
-    with Processes(tmp_path) as processes:
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """A sidecar whose services are not there."""
+    with Processes(tmp_path_factory.mktemp("alone")) as processes:
         closed = {f"{name}_address": f"127.0.0.1:{free_port()}" for name in SERVICES}
-        sidecar = processes.process("sidecar", **closed).start().wait()
-        url = f"http://127.0.0.1:{sidecar.ports['sidecar_http']}"
-        said = ready(url)
-        memory = psutil.Process(sidecar.child.pid).memory_info().rss
+        yield processes.process("sidecar", **closed).start().wait()
+
+
+@pytest.mark.req("SVC-9")
+def test_sidecar_starts_before_its_services_and_stays_small(alone):
+    """A sidecar without its services serves, names each of them, and uses at most 80 MiB."""
+    said = ready(f"http://127.0.0.1:{alone.ports['sidecar_http']}")
+    memory = psutil.Process(alone.child.pid).memory_info().rss
 
     assert set(said["missing"]) == set(SERVICES)
     assert all("interlock serve" in hint for hint in said["missing"].values())
     assert memory <= MEMORY_LIMIT_BYTES
 
 
-def test_liveness_does_not_depend_on_others(tmp_path):
+def test_liveness_does_not_depend_on_others(alone):
     """/healthz answers 200 while /readyz answers 503."""
-    with Processes(tmp_path) as processes:
-        closed = {f"{name}_address": f"127.0.0.1:{free_port()}" for name in SERVICES}
-        sidecar = processes.process("sidecar", **closed).start().wait()
-        url = f"http://127.0.0.1:{sidecar.ports['sidecar_http']}"
-        codes = [httpx.get(f"{url}{path}", timeout=10).status_code for path in ("/healthz", "/readyz")]
+    url = f"http://127.0.0.1:{alone.ports['sidecar_http']}"
+    codes = [httpx.get(f"{url}{path}", timeout=10).status_code for path in ("/healthz", "/readyz")]
 
     assert codes == [200, 503]
 
 
+@pytest.mark.models
+@pytest.mark.parametrize("running", ["remote"], indirect=True)
 @pytest.mark.parametrize("name", ["policy", "session", "audit"])
-def test_single_service_has_its_operators_pages(tmp_path, name):
+def test_single_service_has_its_operators_pages(front, name):
     """A service without an HTTP front serves /healthz, /readyz and /metrics on its metrics port."""
-    with Processes(tmp_path) as processes:
-        service = processes.process(name).start().wait()
-        url = f"http://127.0.0.1:{service.ports['metrics']}"
-        codes = [httpx.get(f"{url}{path}", timeout=10).status_code for path in ("/healthz", "/readyz", "/metrics")]
-        metrics = httpx.get(f"{url}/metrics", timeout=10).text
+    url = f"http://127.0.0.1:{front.processes.all[name].ports['metrics']}"
+    codes = [httpx.get(f"{url}{path}", timeout=10).status_code for path in ("/healthz", "/readyz", "/metrics")]
+    metrics = httpx.get(f"{url}/metrics", timeout=10).text
 
     assert codes == [200, 200, 200]
     assert f'interlock_ready{{service="{name}"}} 1.0' in metrics

@@ -61,8 +61,9 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         self._kept = KeptAnswers(audit_log, self.readers, appender, sealer, days=kept_days)
         self._kernels = KernelRecords(audit_log, self.readers, appender, sealer, chains)
         self.holds = HeldResponses(
-            audit_log, self.readers, chains, appender, sealer, require_anchored=self._require_anchored
-        )
+            audit_log, self.readers, chains, appender, sealer, require_anchored=self._require_anchored,
+            viewed=self._writer.viewed,
+        )  # fmt: skip
 
     async def close(self) -> None:
         """Finish the reads and writes under way, then close the log."""
@@ -132,7 +133,7 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         """Read the texts of one session's windows, only from a chain that verifies. A person's look is on record first."""
         del context
         if request.viewer:
-            await self._writer.viewed(request)
+            await self._writer.viewed(request.viewer, request.session_id, request.window_ids)
         return await self._reader.contents(request)
 
     @answers_refusals(audit_pb2.DropContentResponse)
@@ -288,7 +289,7 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
     async def GetHeld(  # noqa: N802 - gRPC's name
         self, request: audit_pb2.GetHeldRequest, context: Any
     ) -> audit_pb2.GetHeldResponse:
-        """Read a held response from a chain that verifies."""
+        """Read a held response from a chain that verifies. A person's look is on record first."""
         del context
         return await self.holds.get(request)
 

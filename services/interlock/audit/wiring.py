@@ -74,7 +74,7 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
 
     return Service(
         name="audit",
-        full_name=audit_pb2.DESCRIPTOR.services_by_name["AuditService"].full_name,
+        full_names=(audit_pb2.DESCRIPTOR.services_by_name["AuditService"].full_name,),
         servicer=servicer,
         register=audit_pb2_grpc.add_AuditServiceServicer_to_server,
         unready_dependencies=readiness(servicer, appender, audit_log),

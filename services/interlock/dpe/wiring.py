@@ -54,7 +54,7 @@ async def open_service(settings: Settings) -> Service:
 
     return Service(
         name="dpe",
-        full_name=FULL_NAME,
+        full_names=(FULL_NAME,),
         servicer=servicer,
         register=dpe_pb2_grpc.add_DpeServiceServicer_to_server,
         unready_dependencies=unready_dependencies,

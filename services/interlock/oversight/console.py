@@ -105,11 +105,22 @@ class Console:
         request = audit_pb2.ListHeldRequest(status=status, session_id=session_id, after=after, limit=limit)
         return await self.peers.audit.list_held(request)
 
-    async def shown(self, window_id: str) -> HeldView:
-        """Return a held response with its report, its question and evidence, and the sessions around it."""
-        found = await self.peers.audit.get_held(ids.check("crp_win_", window_id))
+    async def shown(self, window_id: str, viewer: str) -> HeldView:
+        """Return a held response with its report, its question and evidence, and the sessions around it.
+
+        That *viewer* looks at its text is on record before this returns.
+        """
+        found = await self.peers.audit.get_held(ids.check("crp_win_", window_id), viewer=viewer)
         held = _readable(found.held) if found.held else None
         return HeldView(found.item, held, await self._report(window_id), await self._tree(found.item))
+
+    async def state(self, window_id: str) -> audit_pb2.HeldItem:
+        """Return what is known of a held response. Its text is not read."""
+        return (await self.peers.audit.get_held(ids.check("crp_win_", window_id), state_only=True)).item
+
+    async def tree(self, window_id: str) -> Sequence[session_pb2.Session]:
+        """Return the sessions around a held response, the root first. Its text is not read."""
+        return await self._tree(await self.state(window_id))
 
     async def decide(self, view: View, window_id: str, token: str, reason: str) -> audit_pb2.HeldItem:
         """Record a signed decision of the signed-in reviewer.
@@ -137,7 +148,7 @@ class Console:
     ) -> audit_pb2.HeldItem:
         if said.action not in _ACTIONS:
             raise unauthenticated("APPROVAL_MISMATCH", "the approval is for another action", field="action")
-        item = (await self.peers.audit.get_held(ids.check("crp_win_", window_id), state_only=True)).item
+        item = await self.state(window_id)
         scope = {
             "session": item.session_id, "window": item.window_id, "response": item.response_hash,
             "policy": item.policy_hash,

@@ -6,7 +6,6 @@ header is checked against an allow-list, which stops DNS rebinding. Scripts and 
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import hmac
@@ -35,6 +34,7 @@ from interlock.oversight.live.routes import ROUTES
 from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.oversight.views import View
 from interlock.runtime.clock import iso8601
+from interlock.runtime.http.body import read_body
 from interlock.runtime.http.server import operations
 from interlock.runtime.pictures import picture
 from interlock.runtime.rpc.errors import HTTP_CODES, internal
@@ -182,14 +182,14 @@ async def _queue(site: Site, request: Request) -> Response:
 
 async def _held(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
-    shown = await site.console.shown(request.path_params["window_id"])
+    shown = await site.console.shown(request.path_params["window_id"], view.reviewer)
     return html(pages.held_page(view, shown, site.console.views.pace(view.reviewer)))
 
 
 async def _dag(site: Site, request: Request) -> Response:
     await view_of(site, request)
-    shown = await site.console.shown(request.path_params["window_id"])
-    return Response(picture.svg(shown.sessions), media_type="image/svg+xml")
+    tree = await site.console.tree(request.path_params["window_id"])
+    return Response(picture.svg(tree), media_type="image/svg+xml")
 
 
 async def _sign_in_page(_site: Site, _request: Request) -> Response:
@@ -241,8 +241,8 @@ async def _api_queue(site: Site, request: Request) -> Response:
 
 
 async def _api_held(site: Site, request: Request) -> Response:
-    await view_of(site, request)
-    shown = await site.console.shown(request.path_params["window_id"])
+    view = await view_of(site, request)
+    shown = await site.console.shown(request.path_params["window_id"], view.reviewer)
     texts = [{"what": what, "text": visible(text)} for what, text in readable_texts(shown.held)] if shown.held else []
     answer = {
         "item": _message(shown.item),
@@ -258,8 +258,8 @@ async def _api_held(site: Site, request: Request) -> Response:
 
 async def _api_body(site: Site, request: Request) -> Response:
     """Return the held bytes, for the browser to hash; the headers keep a browser from showing them as a page."""
-    await view_of(site, request)
-    shown = await site.console.shown(request.path_params["window_id"])
+    view = await view_of(site, request)
+    shown = await site.console.shown(request.path_params["window_id"], view.reviewer)
     if shown.held is None:
         raise not_found("HELD_NOT_FOUND", "its bytes are deleted: rejected, expired, erased or handed out")
     headers = {"content-disposition": "attachment", "content-security-policy": "sandbox; default-src 'none'"}
@@ -309,16 +309,8 @@ def _made_visible(value: Any) -> Any:
 async def _body(request: Request, media_type: str) -> bytes:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != media_type:
         raise invalid("UNSUPPORTED_MEDIA_TYPE", f"the body must be {media_type}")
-    data = bytearray()
-    try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
-            async for chunk in request.stream():
-                data += chunk
-                if len(data) > LONGEST_BODY:
-                    raise invalid("REQUEST_TOO_LARGE", f"a body has at most {LONGEST_BODY} bytes")
-    except TimeoutError:
-        raise invalid("REQUEST_BODY_TIMEOUT", "the body did not arrive in time") from None
-    return bytes(data)
+    too_large = invalid("REQUEST_TOO_LARGE", f"a body has at most {LONGEST_BODY} bytes")
+    return await read_body(request, LONGEST_BODY, timeout_s=BODY_TIMEOUT_S, too_large=too_large)
 
 
 async def _json(request: Request, *names: str) -> dict[str, str]:

@@ -53,8 +53,10 @@ class OversightServicer(oversight_pb2_grpc.OversightServiceServicer):
     @answers_refusals(oversight_pb2.GetHeldResponse)
     async def GetHeld(self, request: oversight_pb2.GetHeldRequest, context: Any) -> oversight_pb2.GetHeldResponse:  # noqa: N802 - gRPC's name
         """Show a held response with everything that a reviewer needs."""
-        await self._viewer(context)
-        shown = await self._console.shown(request.window_id)
+        view = await self._viewer(context)
+        if request.state_only:
+            return oversight_pb2.GetHeldResponse(item=_readers(await self._console.state(request.window_id)))
+        shown = await self._console.shown(request.window_id, view.reviewer)
         texts = readable_texts(shown.held) if shown.held else []
         text = "\n\n".join(text if len(texts) == 1 else f"[{what}]\n{text}" for what, text in texts)
         evidence = shown.held.evidence if shown.held else {}

@@ -59,7 +59,7 @@ def open_oversight(
     site = Site(console, live, changes, origins_of(settings, http_port, secure=secure), secure)
     service = Service(
         name="oversight",
-        full_name=oversight_pb2.DESCRIPTOR.services_by_name["OversightService"].full_name,
+        full_names=(oversight_pb2.DESCRIPTOR.services_by_name["OversightService"].full_name,),
         servicer=OversightServicer(console),
         register=oversight_pb2_grpc.add_OversightServiceServicer_to_server,
         unready_dependencies=readiness,

@@ -31,7 +31,7 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
     registry = AgentRegistry(agents, required=settings.require_registered_agents)
     return Service(
         name="policy",
-        full_name=policy_pb2.DESCRIPTOR.services_by_name["PolicyService"].full_name,
+        full_names=(policy_pb2.DESCRIPTOR.services_by_name["PolicyService"].full_name,),
         servicer=PolicyServicer(
             _default_policy(settings.default_policy, reviewed=settings.review_required),
             agents=registry,

@@ -42,7 +42,7 @@ async def open_service(settings: Settings) -> Service:
 
     return Service(
         name="session",
-        full_name=FULL_NAME,
+        full_names=(FULL_NAME,),
         servicer=SessionServicer(ledger),
         register=session_pb2_grpc.add_SessionServiceServicer_to_server,
         unready_dependencies=unready_dependencies,

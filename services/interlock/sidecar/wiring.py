@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 from starlette.types import ASGIApp
 
-from interlock.api.kernel.v1 import kernel_pb2_grpc
+from interlock.api.kernel.v1 import kernel_pb2, kernel_pb2_grpc
 from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
 from interlock.domain.errors import unavailable
 from interlock.domain.headers import headers
@@ -48,6 +48,12 @@ from interlock.sidecar.settlement.recovery import RecoveringSession, Recovery
 from interlock.sidecar.trail.response_headers import report_uri
 
 log = structlog.get_logger()
+
+FULL_NAMES = (
+    sidecar_pb2.DESCRIPTOR.services_by_name["SidecarService"].full_name,
+    kernel_pb2.DESCRIPTOR.services_by_name["KernelService"].full_name,
+)
+"""What ``_register`` registers."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,7 @@ async def open_sidecar(
 
     service = Service(
         name="sidecar",
-        full_name=sidecar_pb2.DESCRIPTOR.services_by_name["SidecarService"].full_name,
+        full_names=FULL_NAMES,
         servicer=SidecarServicer(front),
         register=_register,
         unready_dependencies=readiness,

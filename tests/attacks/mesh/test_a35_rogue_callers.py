@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def bare(name: str) -> Service:
     stubs, kind = stubs_of(name), f"{name.capitalize()}Service"
     return Service(
         name=name,
-        full_name=descriptor_of(name).full_name,
+        full_names=(descriptor_of(name).full_name,),
         servicer=Answering(name),
         register=getattr(stubs, f"add_{kind}Servicer_to_server"),
         unready_dependencies=nothing,
@@ -109,6 +110,19 @@ async def test_a35_every_method_of_every_service_is_denied_to_all_but_those_of_t
             wrong += [found async for found in surprises(certificates, port)]
 
     assert not wrong
+
+
+async def test_a35_the_service_of_kernels_is_for_agents_and_for_no_member_of_the_mesh(tmp_path):
+    """It stands beside the sidecar's front, where an API key tells the caller; at a port of the mesh it answers nobody."""
+    held = a_mesh_of_certificates(tmp_path)
+    codes = set()
+    with capture_logs():
+        async with serving([replace(bare("kernel"), name="session")], **files(held, "mesh")) as port:
+            for name in sorted(MEMBERS):
+                async with raw_channel(port, files(held, name), target="session.interlock") as channel:
+                    codes |= {await outcome(channel, "kernel", method) for method in methods_of("kernel")}
+
+    assert codes == {grpc.StatusCode.PERMISSION_DENIED}
 
 
 async def surprises(certificates, port: int):

@@ -43,6 +43,12 @@ async def bent(tmp_path_factory):
             yield running
 
 
+@pytest.fixture(scope="module")
+def left_open() -> list[tuple[str, str]]:
+    """Session and token of every call that was refused, for the last test: what a refusal left open waits for its lease."""
+    return []
+
+
 async def chat(bent: Bent, *, token: str = "", text: str = "What is it?", **headers: str) -> httpx.Response:
     body = {"model": "m", "messages": [{"role": "user", "content": text}]}
     sent = {**headers, **({"crp-session-token": token} if token else {})}
@@ -76,8 +82,8 @@ GOVERNING = (
 
 @pytest.mark.parametrize("bend", BENDS)
 @pytest.mark.parametrize("name", GOVERNING)
-async def test_a52_a_call_with_a_bent_answer_releases_nothing(bent, name, bend):
-    """The caller gets a refusal with a reason in time, and the same session goes on once the answers are right."""
+async def test_a52_a_call_with_a_bent_answer_releases_nothing(bent, left_open, name, bend):
+    """The caller gets a refusal with a reason in time, and another session is served once the answers are right."""
     bent.heal()
     first = await chat(bent)
     assert first.status_code == 200, first.text
@@ -99,7 +105,7 @@ async def test_a52_a_call_with_a_bent_answer_releases_nothing(bent, name, bend):
     other = await chat(bent)
     assert other.status_code == 200, other.text
     await whole(bent, other.headers["crp-context-session-id"])
-    await settled(bent, session_id, token)
+    left_open.append((session_id, token))
 
 
 async def settled(bent: Bent, session_id: str, token: str) -> None:
@@ -113,7 +119,7 @@ async def settled(bent: Bent, session_id: str, token: str) -> None:
                 break
             assert after.status_code in {409, 503}, after.text
             token = token_of(after) if "crp-set-session" in after.headers else token
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.5)
     await whole(bent, session_id)
 
 
@@ -156,7 +162,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-async def test_a52_an_answer_that_contradicts_itself_decides_nothing(bent, lie):
+async def test_a52_an_answer_that_contradicts_itself_decides_nothing(bent, left_open, lie):
     """It carries the echo of its call, so only its own fields speak against it."""
     bent.heal()
     bent.provider.answers(f"{SECRET} MEDIUM")  # so that the budget could rise
@@ -169,8 +175,15 @@ async def test_a52_an_answer_that_contradicts_itself_decides_nothing(bent, lie):
         refused = await chat(bent, token=token_of(first), text="And then?", **{"crp-safety-policy": "halt-on CRITICAL"})
 
     no_answer(refused)
+    left_open.append((first.headers["crp-context-session-id"], token_of(first)))
+
+
+async def test_a52_every_session_goes_on_once_the_answers_are_right(bent, left_open):
+    """All that the cases above left open is settled, a window that was sealed included. They wait for their leases together."""
+    assert left_open, "the cases above leave the sessions; run the whole file"
     bent.heal()
-    await settled(bent, first.headers["crp-context-session-id"], token_of(first))
+
+    await asyncio.gather(*(settled(bent, session_id, token) for session_id, token in left_open))
 
 
 async def test_a52_an_empty_policy_does_not_take_the_callers_policy_away(bent):

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.servers.processes import Processes
+from tests.support.servers.processes import Process, Processes
 from tests.support.servers.provider import Provider, RunningProvider
 from tests.support.servers.streaming import spoken, streams
 
@@ -23,6 +23,7 @@ QUESTION = [
     {"role": "user", "content": "What is the capital of France, and where does it lie?"},
 ]
 LIMITS = {"request_timeout_s": 6, "rpc_timeout_s": 2, "stream_release": "sentences"}
+KILLS_ITSELF = {"INTERLOCK_FAILPOINTS": "sidecar.after_part:kill"}
 
 
 def chat(http: str, **sent: Any) -> httpx.Response:
@@ -34,6 +35,14 @@ def chat(http: str, **sent: Any) -> httpx.Response:
 
 def token_of(answer: httpx.Response) -> str:
     return answer.headers["crp-set-session"].split(";")[0].removeprefix("token=")
+
+
+def restarted_quietly(mesh: Process) -> None:
+    """Kill the mesh if it still runs, and start it again on the same state and ports, with no failpoint."""
+    mesh.kill()
+    for name in KILLS_ITSELF:
+        mesh.env.pop(name, None)
+    mesh.restart()
 
 
 def streamed(http: str, token: str, heard: threading.Event) -> str:
@@ -54,50 +63,55 @@ def streamed(http: str, token: str, heard: threading.Event) -> str:
     return said
 
 
-@pytest.mark.parametrize("point", ["the client has heard", "on record"])
-def test_a_killed_stream_is_charged_what_it_held(tmp_path, redis_url, point):
+@pytest.fixture(scope="module")
+def provider():
+    return Provider()
+
+
+@pytest.fixture(scope="module")
+def mesh(tmp_path_factory, valkey, provider):
+    """A mesh that kills itself once a part of an answer is on record."""
+    valkey.flush()
+    with RunningProvider(provider) as upstream:
+        settings = {**LIMITS, "redis_url": valkey.url, "upstream_base_url": upstream.base_url}
+        with Processes(tmp_path_factory.mktemp("stream-kill"), settings) as processes:
+            made = processes.process(None)
+            made.env |= KILLS_ITSELF
+            yield made.start().wait()
+
+
+@pytest.mark.parametrize("point", ["on record", "the client has heard"])
+def test_a_killed_stream_is_charged_what_it_held(mesh, provider, point):
     """The process dies, starts again on the same state, and the next call has the window closed at CRITICAL."""
     heard, never = threading.Event(), threading.Event()
-    provider = Provider()
-    with RunningProvider(provider) as upstream:
-        settings = {**LIMITS, "redis_url": redis_url, "upstream_base_url": upstream.base_url}
-        with Processes(tmp_path, settings) as processes:
-            mesh = processes.process(None)
-            mesh.start().wait()
-            http = f"http://127.0.0.1:{mesh.ports['sidecar_http']}"
-            provider.answers(FIRST)
-            first = chat(http)
-            token, session = token_of(first), first.headers["crp-context-session-id"]
-            if point == "on record":
-                mesh.stop()
-                mesh.env["INTERLOCK_FAILPOINTS"] = "sidecar.after_part:kill"
-                mesh.restart()
-                http = f"http://127.0.0.1:{mesh.ports['sidecar_http']}"
-            script = spoken(FIRST, SECOND)
-            streams(provider, [*script[:3], never, *script[3:]])
-            got: list[str] = []
-            client = threading.Thread(target=lambda: got.append(streamed(http, token, heard)))
-            client.start()
-            if point == "the client has heard":
-                assert heard.wait(30)
-                mesh.kill()
-            client.join(40)
-            mesh.kill()
-            never.set()
-            mesh.env.pop("INTERLOCK_FAILPOINTS", None)
-            mesh.restart()
-            http = f"http://127.0.0.1:{mesh.ports['sidecar_http']}"
-            provider.answers(FIRST)
-            ends = time.monotonic() + 40
-            while (closed := chat(http, crp_session_token=token)).json().get("reason") == "WINDOW_IN_FLIGHT":
-                assert time.monotonic() < ends
-                time.sleep(0.3)
-            after = chat(http, crp_session_token=token_of(closed))
-            shown = httpx.get(
-                f"{http}/crp/v3/session/{session}",
-                headers={"authorization": "Bearer agent-key", "crp-session-token": token_of(after)},
-            ).json()
-            log = mesh.everything()
+    if point == "the client has heard" and mesh.env.keys() & KILLS_ITSELF.keys():  # the case before left it without
+        restarted_quietly(mesh)
+    http = f"http://127.0.0.1:{mesh.ports['sidecar_http']}"
+    provider.answers(FIRST)
+    first = chat(http)
+    token, session = token_of(first), first.headers["crp-context-session-id"]
+    script = spoken(FIRST, SECOND)
+    streams(provider, [*script[:3], never, *script[3:]])
+    got: list[str] = []
+    client = threading.Thread(target=lambda: got.append(streamed(http, token, heard)))
+    client.start()
+    if point == "the client has heard":
+        assert heard.wait(30)
+        mesh.kill()
+    client.join(40)
+    never.set()
+    restarted_quietly(mesh)
+    provider.answers(FIRST)
+    ends = time.monotonic() + 40
+    while (closed := chat(http, crp_session_token=token)).json().get("reason") == "WINDOW_IN_FLIGHT":
+        assert time.monotonic() < ends
+        time.sleep(0.3)
+    after = chat(http, crp_session_token=token_of(closed))
+    shown = httpx.get(
+        f"{http}/crp/v3/session/{session}",
+        headers={"authorization": "Bearer agent-key", "crp-session-token": token_of(after)},
+    ).json()
+    log = mesh.everything()
     said = got[0]
 
     assert closed.json()["reason"] == "WINDOW_ALREADY_SETTLED", log[-3000:]

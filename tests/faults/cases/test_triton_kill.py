@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -25,20 +26,23 @@ from tests.support.dpe import own_model
 from tests.support.servers import triton
 from tests.support.servers.fake_triton import fake_triton
 
-pytestmark = [pytest.mark.models, pytest.mark.req("SVC-9", "DPE-18")]
+pytestmark = [pytest.mark.models, pytest.mark.req("SVC-9", "DPE-18"), pytest.mark.asyncio(loop_scope="module")]
 LABELS = ("entailment", "neutral", "contradiction")
 LOAD = 4
 FACT = "The Eiffel Tower is 330 metres tall."
 
 
-@pytest_asyncio.fixture
-async def server(tmp_path) -> AsyncIterator[TritonServer]:
-    """A tritonserver of one's own."""
-    with triton.running(tmp_path) as running:
+NUMBERS = itertools.count()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory) -> AsyncIterator[TritonServer]:
+    """A tritonserver of these tests alone. Each leaves it running, but for the last that uses it."""
+    with triton.running(tmp_path_factory.mktemp("triton")) as running:
         yield running
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def service(server: TritonServer) -> AsyncIterator[Service]:
     """The dpe service on it, as a process opens it."""
     opened = await open_service(Settings(triton_url=server.address, triton_timeout_s=5))
@@ -46,7 +50,7 @@ async def service(server: TritonServer) -> AsyncIterator[Service]:
     await opened.close()
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stub(service: Service) -> AsyncIterator[dpe_pb2_grpc.DpeServiceStub]:
     """A client over a socket."""
     front = RpcServer([service], Settings(allow_plaintext=True), port=0)
@@ -56,9 +60,9 @@ async def stub(service: Service) -> AsyncIterator[dpe_pb2_grpc.DpeServiceStub]:
     await front.drain()
 
 
-def wrong(number: int) -> dpe_pb2.AnalyzeRequest:
+def wrong() -> dpe_pb2.AnalyzeRequest:
     """An answer that is wrong, in words that were never asked before: no remembered vector answers for the model."""
-    text = f"The Eiffel Tower is 390 metres tall. Visitor {number} saw it in Berlin."
+    text = f"The Eiffel Tower is 390 metres tall. Visitor {next(NUMBERS)} saw it in Berlin."
     return dpe_pb2.AnalyzeRequest(
         outputs=[dpe_pb2.Output(text=text)], facts=[common_pb2.Fact(id="f1", content=FACT, importance=0.5)]
     )
@@ -68,12 +72,11 @@ class Load:
     """Callers that ask without a pause, and what they heard."""
 
     def __init__(self, stub: dpe_pb2_grpc.DpeServiceStub) -> None:
-        self.stub, self.heard, self.number = stub, list[dpe_pb2.AnalyzeResponse](), 0
+        self.stub, self.heard = stub, list[dpe_pb2.AnalyzeResponse]()
 
     async def caller(self) -> None:
         while True:
-            self.number += 1
-            self.heard.append(await self.stub.Analyze(wrong(self.number), timeout=30))
+            self.heard.append(await self.stub.Analyze(wrong(), timeout=30))
             await asyncio.sleep(0)
 
     async def until(self, wanted: str, count: int = 3) -> list[dpe_pb2.AnalyzeResponse]:
@@ -112,21 +115,21 @@ async def test_a_kill_under_load_is_refusals_then_recovery_and_never_low(server,
 
 async def test_a_server_that_hangs_is_a_refusal_in_time(server, stub):
     """A stopped process keeps its connections: the deadline ends the wait."""
-    await stub.Analyze(wrong(0), timeout=30)
+    await stub.Analyze(wrong(), timeout=30)
     os.killpg(server.pid, signal.SIGSTOP)
     try:
-        answer = await stub.Analyze(wrong(1), timeout=3)
+        answer = await stub.Analyze(wrong(), timeout=3)
     finally:
         os.killpg(server.pid, signal.SIGCONT)
 
     assert answer.refusal.kind == common_pb2.REFUSAL_KIND_TIMEOUT
-    assert (await stub.Analyze(wrong(2), timeout=30)).HasField("report")
+    assert (await stub.Analyze(wrong(), timeout=30)).HasField("report")
 
 
 @pytest.mark.req("DPE-17")
 async def test_a_server_that_comes_back_with_other_bytes_is_refused(server, stub, tmp_path):
     """A-39, a model swap: the same address with another file is found out, over real servers."""
-    assert (await stub.Analyze(wrong(0), timeout=30)).HasField("report")
+    assert (await stub.Analyze(wrong(), timeout=30)).HasField("report")
     address = server.address
     await asyncio.to_thread(server.kill)
     swapped = manifest("nli", own_model(tmp_path / "own", [9.0, 0.0, 0.0], LABELS))
@@ -137,7 +140,7 @@ async def test_a_server_that_comes_back_with_other_bytes_is_refused(server, stub
         heard = []
         async with asyncio.timeout(30):
             while not heard or heard[-1] == "TRITON_UNAVAILABLE":
-                answer = await stub.Analyze(wrong(len(heard) + 1), timeout=30)
+                answer = await stub.Analyze(wrong(), timeout=30)
                 assert not answer.HasField("report")
                 heard.append(answer.refusal.reason)
         assert heard[-1] == "MODEL_HASH_MISMATCH"
@@ -157,9 +160,7 @@ async def test_a_service_on_a_server_of_other_bytes_does_not_start():
 async def test_a_service_whose_server_is_away_starts_and_becomes_ready(tmp_path):
     """SVC-9: it says what is missing, and is ready by itself once Triton is there."""
     server = triton.server_of(tmp_path, served())
-    await asyncio.to_thread(server.start)
-    await asyncio.to_thread(server.kill)
-    service = await open_service(Settings(triton_url=server.address))
+    service = await open_service(Settings(triton_url=f"127.0.0.1:{server._port}"))
     before = await service.unready_dependencies()
     await asyncio.to_thread(server.start)
     try:
@@ -176,7 +177,7 @@ async def test_a_service_whose_server_is_away_starts_and_becomes_ready(tmp_path)
 
 
 @pytest.mark.req("DPE-17")
-def test_a_server_does_not_serve_a_file_that_is_not_the_pinned_one(tmp_path):
+async def test_a_server_does_not_serve_a_file_that_is_not_the_pinned_one(tmp_path):
     """The bytes are hashed where they are loaded: a repository that was changed after it was laid out does not come up."""
     server = triton.server_of(tmp_path, [manifest("embed")])
     model = tmp_path / "repository" / "embed" / manifest("embed").served_version / "model.onnx"
@@ -185,6 +186,6 @@ def test_a_server_does_not_serve_a_file_that_is_not_the_pinned_one(tmp_path):
     model.write_bytes(changed)
 
     with pytest.raises(Refused, match="TRITON_FAILED"):
-        server.start()
+        await asyncio.to_thread(server.start)
     assert server.pid is None
     assert "MODEL_HASH_MISMATCH" in server.log.read_text(errors="replace")

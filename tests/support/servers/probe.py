@@ -77,7 +77,7 @@ def _service(name, servicer, register, dependency):
 
     return Service(
         name=name,
-        full_name=f"interlock.api.{name}.v1.{name.capitalize()}Service",
+        full_names=(f"interlock.api.{name}.v1.{name.capitalize()}Service",),
         servicer=servicer,
         register=register,
         unready_dependencies=(dependency or Dependency()).unready_dependencies,

@@ -51,9 +51,9 @@ def a_service(name: str, servicer: Any) -> Service:
         return None
 
     module = import_module(f"interlock.api.{name}.v1.{name}_pb2_grpc")
-    full_name = f"interlock.api.{name}.v1.{name.capitalize()}Service"
+    full_names = (f"interlock.api.{name}.v1.{name.capitalize()}Service",)
     register = getattr(module, f"add_{name.capitalize()}ServiceServicer_to_server")
-    return Service(name, full_name, servicer, register, unready_dependencies, close)
+    return Service(name, full_names, servicer, register, unready_dependencies, close)
 
 
 @dataclass

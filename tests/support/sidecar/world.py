@@ -175,7 +175,7 @@ def _dpe_service() -> Service:
 
     return Service(
         name="dpe",
-        full_name=dpe_pb2.DESCRIPTOR.services_by_name["DpeService"].full_name,
+        full_names=(dpe_pb2.DESCRIPTOR.services_by_name["DpeService"].full_name,),
         servicer=ToldDpe(),
         register=dpe_pb2_grpc.add_DpeServiceServicer_to_server,
         unready_dependencies=nothing_unready,

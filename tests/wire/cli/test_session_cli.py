@@ -6,13 +6,14 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
+from typing import Any
 
 import pytest
 
 from interlock.api.session.v1 import session_pb2
 from interlock.runtime.settings.model import Settings
 from tests.support.servers.ports import free_port
+from tests.support.servers.processes import run, run_here
 from tests.support.session.session_client import (
     HIGH,
     MASTER,
@@ -41,11 +42,10 @@ async def client(served):
         yield made
 
 
-async def shown(address: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+async def shown(address: str, *arguments: str, how: Any = run_here, **more: str) -> subprocess.CompletedProcess[str]:
     """Run the real command, as a user does."""
-    command = [sys.executable, "-m", "interlock.cli.main", "session", "show", *arguments]
     env = {**os.environ, "INTERLOCK_SESSION_ADDRESS": address, **more}
-    return await asyncio.to_thread(subprocess.run, command, env=env, capture_output=True, text=True, timeout=60)
+    return await asyncio.to_thread(how, "session", "show", *arguments, env=env)
 
 
 @pytest.mark.finding("F-30")
@@ -54,7 +54,7 @@ async def test_the_command_line_honours_the_port_of_its_environment(client, serv
     session = await client.session(token=(await client.line(HIGH)).token)
     port = served.rsplit(":", 1)[1]
     found = await shown(
-        "", session.session_id, INTERLOCK_SESSION_PORT=port, INTERLOCK_STATE_DIR=str(tmp_path / "other")
+        "", session.session_id, how=run, INTERLOCK_SESSION_PORT=port, INTERLOCK_STATE_DIR=str(tmp_path / "other")
     )
     closed = free_port()
     missed = await shown(
@@ -125,9 +125,8 @@ async def test_the_command_line_says_how_to_reach_a_service_that_is_not_there(un
 
 async def drawn(address: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the real command, as a user does."""
-    command = [sys.executable, "-m", "interlock.cli.main", "session", "dag", *arguments]
     env = {**os.environ, "INTERLOCK_SESSION_ADDRESS": address}
-    return await asyncio.to_thread(subprocess.run, command, env=env, capture_output=True, text=True, timeout=60)
+    return await asyncio.to_thread(run_here, "session", "dag", *arguments, env=env)
 
 
 @pytest.mark.req("DAG-12")

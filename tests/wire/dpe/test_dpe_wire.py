@@ -348,7 +348,7 @@ async def test_describe_tells_the_calibration(stub):
 
 async def test_ready_when_open(service):
     """A service that opened misses nothing."""
-    assert (service.full_name, dict(await service.unready_dependencies())) == (FULL_NAME, {})
+    assert (service.full_names, dict(await service.unready_dependencies())) == ((FULL_NAME,), {})
 
 
 @pytest.mark.req("DPE-17")

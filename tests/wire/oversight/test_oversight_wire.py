@@ -12,6 +12,7 @@ from interlock.api.oversight.v1 import oversight_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.policy.reviewers import key_text
+from interlock.runtime import failpoints
 from tests.support.policy import agents
 from tests.support.sidecar.oversight import HOLDS, reviewed_world, running_oversight, token_for, window_of
 
@@ -80,6 +81,64 @@ async def test_a_readers_view_never_has_the_token_of_an_approval(world, held):
     assert (await item_of(world, held)).token == token
     assert window in [item.window_id for item in listed.items]
     assert {one.token for one in (decided.item, shown.item, *listed.items)} == {""}
+
+
+SHOWN_AT = ("/held/{}", "/api/held/{}", "/api/held/{}/body")
+"""Each shows the text of a held answer."""
+
+
+async def viewers_of(world, held) -> list[str]:
+    """Who looked at the answer, by the session's own chain."""
+    events = await world[0].events(held.headers["crp-context-session-id"])
+    looks = [event for event in events if event.event_type == "CONTENT_VIEWED" and event.window_id == window_of(held)]
+    return [json.loads(event.data_json)["viewer"] for event in looks]
+
+
+@pytest.mark.req("OVR-5", "OBS-5")
+async def test_each_look_at_a_held_text_is_on_record(world, held):
+    """Page, JSON, bytes and gRPC write who looked before they show it; queue, picture and state, which hold no text, write nothing."""
+    sidecar, oversight = world
+    await oversight.browse()
+    window = window_of(held)
+    for path in ("/", f"/held/{window}/dag.svg"):
+        assert (await oversight.client.get(path)).status_code == 200
+    state = oversight_pb2.GetHeldRequest(window_id=window, state_only=True)
+    known = await oversight.stub.GetHeld(state, metadata=await oversight.metadata())
+    assert (known.item.window_id, known.text) == (window, "")
+    assert await viewers_of(world, held) == []
+    for number, path in enumerate(SHOWN_AT, start=1):
+        assert "risk: transfer" in (await oversight.client.get(path.format(window))).text
+        assert await viewers_of(world, held) == [agents.REVIEWER] * number
+    request = oversight_pb2.GetHeldRequest(window_id=window)
+    assert (await oversight.stub.GetHeld(request, metadata=await oversight.metadata())).text
+
+    assert await viewers_of(world, held) == [agents.REVIEWER] * 4
+    verified = await sidecar.mesh.audit.Verify(
+        audit_pb2.VerifyRequest(session_id=held.headers["crp-context-session-id"])
+    )
+    assert not verified.faults
+
+
+@pytest.mark.req("OVR-5", "OBS-5")
+async def test_what_cannot_be_put_on_record_is_not_shown(world, held):
+    """While the audit log takes no event, page, JSON, bytes and gRPC refuse, and none has a word of the answer."""
+    _, oversight = world
+    await oversight.browse()
+    metadata = await oversight.metadata()
+    failpoints.configure("audit.before_commit:error")
+    try:
+        pages = [await oversight.client.get(path.format(window_of(held))) for path in SHOWN_AT]
+        answer = await oversight.stub.GetHeld(
+            oversight_pb2.GetHeldRequest(window_id=window_of(held)), metadata=metadata
+        )
+    finally:
+        failpoints.configure("")
+
+    assert {page.status_code for page in pages} == {503}
+    assert not any("transfer" in page.text for page in pages)
+    assert (answer.HasField("refusal"), answer.text, answer.question, dict(answer.evidence)) == (True, "", "", {})
+    assert await viewers_of(world, held) == []
+    assert (await oversight.client.get(SHOWN_AT[0].format(window_of(held)))).status_code == 200
 
 
 @pytest.mark.req("OVR-3")

@@ -413,7 +413,7 @@ async def test_the_service_is_ready_by_itself():
     """It depends on nothing, so nothing can be missing."""
     service = await open_service(Settings())
 
-    assert (service.name, service.full_name) == ("policy", "interlock.api.policy.v1.PolicyService")
+    assert (service.name, service.full_names) == ("policy", ("interlock.api.policy.v1.PolicyService",))
     assert await service.unready_dependencies() == {}
 
 

@@ -23,7 +23,8 @@ from tests.support.texts import maximal
 pytest_plugins = ("tests.support.sidecar.fronts",)
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.finding("F-24")]
 
-STATUSES = (400, 401, 403, 404, 409, 413, 422, 429, 500, 503)
+STATUSES = (400, 429, 500, *(pytest.param(one, marks=pytest.mark.long) for one in (401, 403, 404, 409, 413, 422, 503)))
+"""Of a request, of a limit and of the provider; the others of each kind are long."""
 CONTENT = "answer.choices[].message.content"
 WITHOUT_ANSWER = {"models", "one_model", "embeddings"}
 SHORT = {

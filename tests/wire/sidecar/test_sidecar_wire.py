@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 
 import grpc
 import pytest
 from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_requests.aio import AsyncClient
 from grpc_status import rpc_status
 
 from interlock.api.common.v1 import common_pb2
+from interlock.api.kernel.v1 import kernel_pb2, kernel_pb2_grpc
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2
+from interlock.runtime.rpc.health import FRESH_S, MISSING_KEY
 from tests.support.sidecar.sidecar import DpeDouble, running_sidecar
 
+SERVICES = [
+    module.DESCRIPTOR.services_by_name[name]
+    for module, name in ((sidecar_pb2, "SidecarService"), (kernel_pb2, "KernelService"))
+]
+"""What an agent can call at the sidecar's gRPC port."""
 CHAT = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hello?"}]}).encode()
 
 
@@ -273,3 +283,56 @@ async def test_a_callers_deadline_ends_the_wait_for_the_model(sidecar, provider)
 
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     assert answer.outcome.safety_budget_micros == 1_000_000
+
+
+@pytest.mark.req("SVC-4")
+async def test_reflection_lists_and_describes_all_that_the_port_serves(sidecar):
+    """A client without our protos finds both services with every method, and calls one of each."""
+    outside = AsyncClient(sidecar.grpc)
+    described = {one.full_name: await outside.service(one.full_name) for one in SERVICES}
+    opened = await described[SERVICES[1].full_name].Open(
+        {"kernel": "mine", "definition": {"resources": [{"name": "usd", "limit_micros": 5}]}},
+        metadata=[("authorization", "Bearer alice")],
+    )
+
+    assert set(described) == {name for name in await outside.service_names() if name.startswith("interlock.")}
+    for one in SERVICES:
+        assert set(described[one.full_name].method_names) == {method.name for method in one.methods}
+    assert opened["created"]
+
+
+@pytest.mark.req("SVC-4", "SVC-9")
+async def test_health_answers_for_both_services_of_the_port(sidecar):
+    """Both are ready together: what the process misses stops its calls and its kernels alike."""
+    async with grpc.aio.insecure_channel(sidecar.grpc) as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        asked = [health_pb2.HealthCheckRequest(service=one.full_name) for one in SERVICES]
+        ready = [(await health.Check(one)).status for one in asked]
+        sidecar.missing["session store"] = "start it"
+        await asyncio.sleep(FRESH_S)
+        calls = [health.Check(one) for one in asked]
+        unready = [(await call).status for call in calls]
+        named = [json.loads(dict(await call.trailing_metadata())[MISSING_KEY]) for call in calls]
+
+    status = health_pb2.HealthCheckResponse
+    assert (ready, unready) == ([status.SERVING] * 2, [status.NOT_SERVING] * 2)
+    assert named == [{"session store": "start it"}] * 2
+
+
+@pytest.mark.req("SVC-6")
+async def test_who_has_no_key_learns_what_there_is_and_may_call_none_of_it(tmp_path):
+    """Reflection shows the methods to the machine's own callers; a call without a listed key is refused by either service."""
+    keys = tmp_path / "keys.yaml"
+    keys.write_text(f"agent: {hashlib.sha256(b'sk').hexdigest()}\n")
+    keys.chmod(0o600)
+    async with running_sidecar(tmp_path, api_keys_file=keys) as sidecar:
+        outside = AsyncClient(sidecar.grpc)
+        assert {one.full_name for one in SERVICES} <= set(await outside.service_names())
+        async with grpc.aio.insecure_channel(sidecar.grpc) as channel:
+            kernels = kernel_pb2_grpc.KernelServiceStub(channel)
+            for metadata in ((), (("authorization", "Bearer other"),)):
+                for call in (
+                    sidecar.stub.Check(check("It is."), metadata=metadata),
+                    kernels.Describe(kernel_pb2.DescribeRequest(kernel="mine"), metadata=metadata),
+                ):
+                    assert (await refused(call))[0] is grpc.StatusCode.UNAUTHENTICATED

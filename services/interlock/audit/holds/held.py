@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import structlog
@@ -58,11 +58,12 @@ class HeldResponses:
 
     def __init__(
         self, audit_log: AuditLog, readers: Readers, chains: VerifiedChains, appender: Appender, sealer: Sealer, *,
-        require_anchored: Callable[[], None],
+        require_anchored: Callable[[], None], viewed: Callable[[str, str, Sequence[str]], Awaitable[None]],
     ) -> None:  # fmt: skip
-        """*require_anchored* refuses a release while too much of the log is not anchored."""
+        """*require_anchored* refuses a release while too much of the log is not anchored; *viewed* records a person's look at windows."""
         self._log, self._readers, self._chains = audit_log, readers, chains
         self._appender, self._sealer, self._require_anchored = appender, sealer, require_anchored
+        self._viewed = viewed
 
     async def list_held(self, request: audit_pb2.ListHeldRequest) -> audit_pb2.ListHeldResponse:
         """Return a page of held responses, without their text."""
@@ -90,6 +91,8 @@ class HeldResponses:
             item.status, item.token = audit_pb2.HELD_STATUS_EXPIRED, ""
         if request.state_only or not (waiting and row.sealed):
             return audit_pb2.GetHeldResponse(item=item)
+        if request.viewer:
+            await self._viewed(request.viewer, row.session_id, [row.window_id])
         return audit_pb2.GetHeldResponse(item=item, held=await self._readers.run(partial(self._opened, row)))
 
     async def decide(self, request: audit_pb2.DecideHeldRequest) -> audit_pb2.DecideHeldResponse:

@@ -75,13 +75,13 @@ class SessionWriter:
         )
         return audit_pb2.RecordResponse(sequence=await self._appender.submit(append, size=request.ByteSize()))
 
-    async def viewed(self, request: audit_pb2.GetContentsRequest) -> None:
+    async def viewed(self, viewer: str, session_id: str, window_ids: Sequence[str]) -> None:
         """Record that a person looks at what windows said. Refused with REVIEWERS_INVALID for what is no name."""
-        if not REVIEWER.fullmatch(request.viewer):
+        if not REVIEWER.fullmatch(viewer):
             raise invalid("REVIEWERS_INVALID", "a viewer's name has 1 to 128 letters, digits and ._@+-")
-        session_id = ids.check("crp_sess_", request.session_id)
-        note = Note(CONTENT_VIEWED, audit_pb2.SEVERITY_INFO, canonical_json({"viewer": request.viewer}), "")
-        for window_id in request.window_ids:
+        session_id = ids.check("crp_sess_", session_id)
+        note = Note(CONTENT_VIEWED, audit_pb2.SEVERITY_INFO, canonical_json({"viewer": viewer}), "")
+        for window_id in window_ids:
             viewed = partial(self._viewed, session_id=session_id, window_id=ids.check("crp_win_", window_id), note=note)
             await self._appender.submit(viewed)
 

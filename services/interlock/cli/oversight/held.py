@@ -162,7 +162,7 @@ def _decide(window: str, key: Path, action: str, *, reason: str, response_hash: 
 
         async def decide(stub: OversightServiceAsyncStub, options: Mapping[str, Any]) -> oversight_pb2.DecideResponse:
             nonlocal token
-            wanted = oversight_pb2.GetHeldRequest(window_id=window)
+            wanted = oversight_pb2.GetHeldRequest(window_id=window, state_only=True)
             found = await call_service("oversight", stub.GetHeld(wanted, **options))
             token = _signed(found.item, key, action, response_hash)
             request = oversight_pb2.DecideRequest(window_id=window, token=token, reason=reason)

@@ -58,7 +58,10 @@ class _Name:
 
 
 class LoadedPipeline(NlpEngine):
-    """Adapts a loaded spaCy pipeline to presidio's NLP engine. It runs no component by itself."""
+    """Adapts a loaded spaCy pipeline to presidio's NLP engine. It runs no component by itself.
+
+    The methods of the engine are abstract in presidio: all are here, those too that nothing calls.
+    """
 
     def __init__(self, nlp: Any) -> None:
         """Keep the pipeline."""

@@ -101,7 +101,8 @@ class HealthFront(health.aio.HealthServicer):  # type: ignore[misc]
         """Check the services and publish their states, also to watchers."""
         found = await self._readiness.refresh()
         for service in self._services:
-            await self.set(service.full_name, _status(not found[service.name]))
+            for full_name in service.full_names:
+                await self.set(full_name, _status(not found[service.name]))
         await self.set(health.OVERALL_HEALTH, _status(not any(found[s.name] for s in self._services)))
 
     async def leave(self) -> None:
@@ -119,7 +120,7 @@ class HealthFront(health.aio.HealthServicer):  # type: ignore[misc]
         unready = {
             name: hint
             for service in self._services
-            if request.service in {"", service.full_name}
+            if request.service in {"", *service.full_names}
             for name, hint in self._readiness.by_service[service.name].items()
         }
         if unready:

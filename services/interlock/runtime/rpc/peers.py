@@ -345,10 +345,10 @@ class AuditPeer(ServicePeer):
             return int(refused.metadata.get("log_size", 0))
 
     async def get_held(
-        self, window_id: str, deadline: Deadline | None = None, *, state_only: bool = False
+        self, window_id: str, deadline: Deadline | None = None, *, state_only: bool = False, viewer: str = ""
     ) -> audit_pb2.GetHeldResponse:
-        """Return a held response, or its state alone."""
-        request = audit_pb2.GetHeldRequest(window_id=window_id, state_only=state_only)
+        """Return a held response, or its state alone. *viewer*: the person who looks, which goes on record."""
+        request = audit_pb2.GetHeldRequest(window_id=window_id, state_only=state_only, viewer=viewer)
         return await self._call(self._stub.GetHeld, request, deadline)
 
     async def list_held(self, request: audit_pb2.ListHeldRequest) -> audit_pb2.ListHeldResponse:

@@ -84,7 +84,7 @@ class RpcServer:
             service.register(service.servicer, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         if self._reflects():
-            _add_reflection([service.full_name for service in self.services], self._server)
+            _add_reflection([name for service in self.services for name in service.full_names], self._server)
         self.port = self._bound() if self._socket is None else self._bound_to(self._socket)
         await self._health.start()
         await self._server.start()

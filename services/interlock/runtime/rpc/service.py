@@ -16,7 +16,8 @@ class Service:
     """One opened service: its servicer, how to register it, how to ask whether it is ready, and how to close it."""
 
     name: str
-    full_name: str
+    full_names: tuple[str, ...]
+    """The gRPC services that it answers for, in full. Health and reflection tell them to callers."""
     servicer: Any
     register: Callable[[Any, Any], None]
     unready_dependencies: UnreadyDependencies

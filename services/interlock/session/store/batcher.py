@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
@@ -58,6 +59,15 @@ READING = LuaScript("", "")
 def state_corrupt() -> Refused:
     """Return the refusal for a key that is not what our scripts write. Nothing is guessed from it."""
     return unavailable("SESSION_STATE_CORRUPT", "the stored session cannot be read", retry_after_ms=0)
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Refuse what is stored and not as our scripts write it."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise state_corrupt() from None
 
 
 class Batcher:

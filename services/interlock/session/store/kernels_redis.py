@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 from interlock.domain.ids import SessionId, check
 from interlock.domain.kernel.state import Fields, KernelRecord, Stepped, unsealed
-from interlock.session.store.batcher import Batcher, LuaScript, state_corrupt
+from interlock.session.store.batcher import Batcher, LuaScript, readable
 
 
 def kernel_key_of(kernel_id: SessionId) -> str:
     """Return the key of a kernel. Only ids get into a key (reliability.md A-36)."""
     return f"il:{{{check('crp_sess_', kernel_id)}}}:kernel"
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
-    """Refuse what is stored and not as our scripts write it. Nothing is guessed from it."""
-    try:
-        yield
-    except (ValueError, LookupError, TypeError, AttributeError):
-        raise state_corrupt() from None
 
 
 class RedisKernels:
@@ -37,13 +27,13 @@ class RedisKernels:
     async def open(self, kernel_id: SessionId, fields: Fields, record: KernelRecord) -> str:
         """Keep a new kernel."""
         reply = await self._batcher.run(self._open, [kernel_key_of(kernel_id)], record.stored, *_flat(fields))
-        with _readable():
+        with readable():
             return str(reply[0].decode())
 
     async def step(self, kernel_id: SessionId, ask: Mapping[str, Any], now_ms: int) -> Stepped:
         """Decide what is asked."""
         reply = await self._batcher.run(self._step, [kernel_key_of(kernel_id)], now_ms, json.dumps(ask))
-        with _readable():
+        with readable():
             status, *rest = [one.decode() for one in reply]
             if status not in {"OK", "FULL"}:
                 return Stepped(status, {}, rest[0] if rest else "")
@@ -55,7 +45,7 @@ class RedisKernels:
         reply, epoch = await self._batcher.read("HGETALL", kernel_key_of(kernel_id))
         if not reply:
             return Stepped("KERNEL_NOT_FOUND", {})
-        with _readable():
+        with readable():
             texts = [one.decode() for one in reply]
             fields = dict(zip(texts[::2], texts[1::2], strict=True))
             if fields.pop("epoch") != epoch:
@@ -65,13 +55,13 @@ class RedisKernels:
     async def sealed(self, kernel_id: SessionId, sequence: int, link: str) -> bool:
         """Note that records are sealed."""
         reply = await self._batcher.run(self._sealed, [kernel_key_of(kernel_id)], sequence, link)
-        with _readable():
+        with readable():
             return bool(reply[0])
 
     async def restore(self, kernel_id: SessionId, fields: Fields, sequence: int) -> bool:
         """Replace a kernel by what is sealed."""
         reply = await self._batcher.run(self._restore, [kernel_key_of(kernel_id)], sequence, *_flat(fields))
-        with _readable():
+        with readable():
             return bool(reply[0])
 
 

@@ -9,8 +9,7 @@ rebuilt from the audit log (docs/adr/0012).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -34,7 +33,7 @@ from interlock.domain.session.state import (
     Terms,
 )
 from interlock.session.store import caller_records, records
-from interlock.session.store.batcher import Batcher, LuaScript, state_corrupt
+from interlock.session.store.batcher import Batcher, LuaScript, readable
 from interlock.session.store.bindings import BindingIndex
 from interlock.session.store.cluster import beside
 from interlock.session.store.connection import store_unavailable
@@ -78,15 +77,6 @@ def caller_key_of(caller: SessionId) -> str:
 def roots_of(digest: str, minute: int) -> str:
     """Return the key of a count of root sessions; *digest* stands for the caller's key, which is in no key of ours."""
     return f"il:{{roots:{digest}}}:{minute}"
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
-    """Refuse what is stored and not as our scripts write it. Nothing is guessed from it."""
-    try:
-        yield
-    except (ValueError, LookupError, TypeError, AttributeError):
-        raise state_corrupt() from None
 
 
 class RedisStore:
@@ -159,7 +149,7 @@ class RedisStore:
         values, epoch = await self._batcher.read("HMGET", key, "epoch", *fields)
         if _unverified(values.pop(0), epoch, there=values[0] is not None):
             raise refusal("SESSION_STATE_UNVERIFIED")
-        with _readable():
+        with readable():
             return records.view_from(values)
 
     async def open(self, ask: OpenWindow) -> OpenedWindow:
@@ -195,7 +185,7 @@ class RedisStore:
             *((ask.caller.number, ask.caller.cap) if ask.caller else (0, 0)),
             *pointers,
         )
-        with _readable():
+        with readable():
             return records.opened_from(reply, ask)
 
     async def _ancestors(self, root: SessionId, session: SessionId) -> tuple[SessionId, ...]:
@@ -223,7 +213,7 @@ class RedisStore:
             records.record_to_json(ask),
             self._ttl_s,
         )
-        with _readable():
+        with readable():
             return records.committed_from(reply, ask)
 
     async def fail(self, ask: FailWindow) -> bool:
@@ -288,13 +278,13 @@ class RedisStore:
         (fields,) = await self._run(
             self._caller, (caller_key_of(caller_id),), caller_records.to_json(rebuilt, ttl_s=self._ttl_s)
         )
-        with _readable():
+        with readable():
             return caller_records.state_from(fields)
 
     async def caller(self, caller_id: SessionId) -> CallerState | None:
         """Return the budget of a caller, as it is stored."""
         fields: list[bytes] = await self._batcher.command("HGETALL", caller_key_of(caller_id))
-        with _readable():
+        with readable():
             return caller_records.state_from(fields) if fields else None
 
     async def read(self, root: SessionId, session: SessionId, *, verified: bool = True) -> SessionState | None:
@@ -323,7 +313,7 @@ class RedisStore:
         """Return how a session stands, read in one step."""
         wanted = tuple(windows)
         reply = await self._run(self._standing, (key_of(root, session),), *wanted)
-        with _readable():
+        with readable():
             return standing_from(reply, wanted)
 
     async def unready_dependencies(self) -> Mapping[str, str]:
@@ -364,7 +354,7 @@ def _unverified(stored: bytes | None, epoch: str, *, there: bool) -> bool:
 def _state(fields: Mapping[str, bytes]) -> SessionState | None:
     if not fields:
         return None
-    with _readable():
+    with readable():
         return records.state_from(fields)
 
 

@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from interlock.domain.errors import invalid
 from interlock.domain.headers import headers
+from interlock.runtime.http.body import read_body
 from interlock.sidecar.apis.api import Lines
 from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.fronts.front import Front, too_large
@@ -59,16 +60,7 @@ async def body_of(request: Request, limit: int) -> bytes:
     types = request.headers.getlist("content-type")
     if len(types) != 1 or not _JSON.fullmatch(types[0]):
         raise invalid("UNSUPPORTED_MEDIA_TYPE", "the body must be application/json in UTF-8")
-    data = bytearray()
-    try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
-            async for chunk in request.stream():
-                data += chunk
-                if len(data) > limit:
-                    raise too_large(limit)
-    except TimeoutError:
-        raise invalid("REQUEST_BODY_TIMEOUT", "the body did not arrive in time") from None
-    return bytes(data)
+    return await read_body(request, limit, timeout_s=BODY_TIMEOUT_S, too_large=too_large(limit))
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, A]) -> A:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from interlock.domain.errors import Refused, invalid
+from interlock.domain.errors import invalid
 from interlock.runtime.settings.model import Settings
+from interlock.sidecar.openai.checks import bad, integer, items, mapping, number, one_of, only, shown, text, unknown
 
 MAX_MESSAGES = 4096
 MAX_TOOLS = 256
@@ -62,13 +64,13 @@ def read(value: Any, settings: Settings) -> Chat:
     if not isinstance(value, dict):
         raise invalid("INVALID_REQUEST", "the body must be a JSON object")
     rest = dict(value)
-    interlock = _object("interlock", rest.pop("interlock", None) or {})
+    interlock = mapping("interlock", rest.pop("interlock", None) or {})
     stream = bool(_flag("stream", rest.pop("stream", None)))
     options = _stream_options(rest.pop("stream_options", None), stream=stream)
     continues = _continues(rest)
     for required in ("model", "messages"):
         if rest.get(required) is None:
-            raise _bad(required, "is required")
+            raise bad(required, "is required")
     checks = {**_PARAMETERS, "n": _integers(1, settings.max_choices)}
     body = {name: _checked(checks, name, given) for name, given in rest.items() if given is not None}
     included = bool(options.get("include_usage"))
@@ -79,7 +81,7 @@ def steered(chat: Chat, *, grounding_mode: str | None, seed: int | None) -> Mapp
     """Return the body for the provider with what CRP-LLM-* headers ask for (SPEC-002 §11)."""
     body = dict(chat.body)
     if seed is not None and body.setdefault("seed", seed) != seed:
-        raise _bad("seed", "differs from CRP-LLM-Reproducibility-Seed")
+        raise bad("seed", "differs from CRP-LLM-Reproducibility-Seed")
     instruction = GROUNDING.get(grounding_mode or "open")
     if instruction:
         body["messages"] = [{"role": "system", "content": instruction}, *chat.messages]
@@ -88,90 +90,40 @@ def steered(chat: Chat, *, grounding_mode: str | None, seed: int | None) -> Mapp
 
 def _checked(checks: Mapping[str, Check], name: str, value: Any) -> Any:
     if name not in checks:
-        shown = name if _NAME.fullmatch(name) else "?"
-        raise invalid("UNKNOWN_PARAMETER", f"unknown parameter: {shown}", param=shown)
+        raise unknown(shown(name))
     return checks[name](name, value)
 
 
-def _bad(param: str, expected: str) -> Refused:
-    return invalid("INVALID_PARAMETER", f"{param} {expected}", param=param)
-
-
-def _text(param: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise _bad(param, "must be a string")
-    return value
-
-
 def _label(param: str, value: Any) -> str:
-    if not _LABEL.fullmatch(_text(param, value)):
-        raise _bad(param, "must be 1 to 256 printable ASCII characters")
+    if not _LABEL.fullmatch(text(param, value)):
+        raise bad(param, "must be 1 to 256 printable ASCII characters")
     return str(value)
 
 
 def _flag(param: str, value: Any) -> bool | None:
     if value is not None and not isinstance(value, bool):
-        raise _bad(param, "must be true or false")
+        raise bad(param, "must be true or false")
     return value
-
-
-def _object(param: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _bad(param, "must be an object")
-    return value
-
-
-def _list(param: str, value: Any, limit: int) -> list[Any]:
-    if not isinstance(value, list) or not 1 <= len(value) <= limit:
-        raise _bad(param, f"must be a list of 1 to {limit} items")
-    return value
-
-
-def _only(param: str, value: Any, *allowed: str) -> dict[str, Any]:
-    """Return the object *value* without its nulls; refuse a key that is not *allowed*, unless it is null.
-
-    Clients send messages back as they got them, with a null for every field that their library knows.
-    """
-    for key, given in _object(param, value).items():
-        if given is not None and key not in allowed:
-            shown = key if _NAME.fullmatch(key) else "?"
-            raise invalid("UNKNOWN_PARAMETER", f"unknown parameter: {param}.{shown}", param=f"{param}.{shown}")
-    return {key: given for key, given in value.items() if given is not None}
 
 
 def _integers(least: int, most: int) -> Check:
-    def check(param: str, value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise _bad(param, f"must be an integer from {least} to {most}")
-        return value
-
-    return check
+    return partial(integer, least=least, most=most)
 
 
 def _numbers(least: float, most: float) -> Check:
-    def check(param: str, value: Any) -> float:
-        if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
-            raise _bad(param, f"must be a number from {least:g} to {most:g}")
-        return value
-
-    return check
+    return partial(number, least=least, most=most)
 
 
-def _one_of(*values: str) -> Check:
-    def check(param: str, value: Any) -> str:
-        if _text(param, value) not in values:
-            raise _bad(param, "must be one of " + ", ".join(values))
-        return str(value)
-
-    return check
+def _one_of(*words: str) -> Check:
+    return lambda param, value: one_of(param, value, *words)
 
 
 def _stream_options(value: Any, *, stream: bool) -> dict[str, Any]:
     if value is None:
         return {}
     if not stream:
-        raise _bad("stream_options", "is only allowed when stream is true")
-    options = _only("stream_options", value, "include_usage", "include_obfuscation")
+        raise bad("stream_options", "is only allowed when stream is true")
+    options = only("stream_options", value, "include_usage", "include_obfuscation")
     return {name: _flag(f"stream_options.{name}", given) for name, given in options.items()}
 
 
@@ -181,33 +133,32 @@ def _continues(rest: dict[str, Any]) -> dict[str, str]:
     for name in ("previous_response_id", "conversation"):
         value = rest.pop(name, None)
         if isinstance(value, dict):
-            value = _only(name, value, "id").get("id")
+            value = only(name, value, "id").get("id")
         if value is not None:
             found[name] = _label(name, value)
     if len(found) > 1:
-        raise _bad("conversation", "must not be given together with previous_response_id")
+        raise bad("conversation", "must not be given together with previous_response_id")
     return found
 
 
 def _stop(param: str, value: Any) -> Any:
     if isinstance(value, str):
         return value
-    return [_text(f"{param}[{i}]", item) for i, item in enumerate(_list(param, value, 4))]
+    return [text(f"{param}[{i}]", item) for i, item in enumerate(items(param, value, 4))]
 
 
 def _logit_bias(param: str, value: Any) -> dict[str, float]:
-    bias = _object(param, value)
+    bias = mapping(param, value)
     if len(bias) > 1024 or not all(re.fullmatch(r"[0-9]{1,9}", key, re.ASCII) for key in bias):
-        raise _bad(param, "must map at most 1024 token ids to numbers")
-    check = _numbers(-100, 100)
-    return {key: check(f"{param}.{key}", given) for key, given in bias.items()}
+        raise bad(param, "must map at most 1024 token ids to numbers")
+    return {key: number(f"{param}.{key}", given, -100, 100) for key, given in bias.items()}
 
 
 def metadata(param: str, value: Any) -> dict[str, str]:
     """Return the pairs that a client attaches to a request. Refused with INVALID_PARAMETER."""
-    pairs = _object(param, value)
+    pairs = mapping(param, value)
     if len(pairs) > 16 or not all(isinstance(v, str) and len(k) <= 64 and len(v) <= 512 for k, v in pairs.items()):
-        raise _bad(param, "must hold at most 16 pairs of strings")
+        raise bad(param, "must hold at most 16 pairs of strings")
     return pairs
 
 
@@ -218,25 +169,25 @@ def _modalities(param: str, value: Any) -> list[str]:
 
 
 def _no_alternatives(param: str, value: Any) -> int:
-    if _integers(0, 20)(param, value):
+    if integer(param, value, 0, 20):
         message = "the alternatives to a token are no part of an answer and cannot be analysed: top_logprobs must be 0"
         raise invalid("UNSUPPORTED_CONTENT", message, param=param)
     return 0
 
 
 def _function_name(param: str, value: Any) -> str:
-    if not _NAME.fullmatch(_text(param, value)):
-        raise _bad(param, "must be 1 to 64 letters, digits, dots, hyphens or underscores")
+    if not _NAME.fullmatch(text(param, value)):
+        raise bad(param, "must be 1 to 64 letters, digits, dots, hyphens or underscores")
     return str(value)
 
 
 def _tool(param: str, value: Any) -> dict[str, Any]:
-    if _object(param, value).get("type") != "function":
+    if mapping(param, value).get("type") != "function":
         raise invalid("UNSUPPORTED_CONTENT", "only tools of type function are supported", param=f"{param}.type")
-    tool = _only(param, value, "type", "function")
-    function = _only(f"{param}.function", tool.get("function"), "name", "description", "parameters", "strict")
+    tool = only(param, value, "type", "function")
+    function = only(f"{param}.function", tool.get("function"), "name", "description", "parameters", "strict")
     checked = {"name": _function_name(f"{param}.function.name", function.get("name"))}
-    kinds: Mapping[str, Check] = {"description": _text, "parameters": _object, "strict": _flag}
+    kinds: Mapping[str, Check] = {"description": text, "parameters": mapping, "strict": _flag}
     for name, check in kinds.items():
         if name in function:
             checked[name] = check(f"{param}.function.{name}", function[name])
@@ -244,80 +195,80 @@ def _tool(param: str, value: Any) -> dict[str, Any]:
 
 
 def _tools(param: str, value: Any) -> list[dict[str, Any]]:
-    return [_tool(f"{param}[{i}]", item) for i, item in enumerate(_list(param, value, MAX_TOOLS))]
+    return [_tool(f"{param}[{i}]", item) for i, item in enumerate(items(param, value, MAX_TOOLS))]
 
 
 def _functions(param: str, value: Any) -> list[dict[str, Any]]:
     """Read the declarations of older clients: functions that are not yet tools."""
     return [
         _tool(f"{param}[{i}]", {"type": "function", "function": item})["function"]
-        for i, item in enumerate(_list(param, value, MAX_TOOLS))
+        for i, item in enumerate(items(param, value, MAX_TOOLS))
     ]
 
 
 def _function_call_choice(param: str, value: Any) -> Any:
     if isinstance(value, str):
-        return _one_of("none", "auto")(param, value)
-    return {"name": _function_name(f"{param}.name", _only(param, value, "name").get("name"))}
+        return one_of(param, value, "none", "auto")
+    return {"name": _function_name(f"{param}.name", only(param, value, "name").get("name"))}
 
 
 def _tool_choice(param: str, value: Any) -> Any:
     if isinstance(value, str):
-        return _one_of("none", "auto", "required")(param, value)
-    choice = _only(param, value, "type", "function")
+        return one_of(param, value, "none", "auto", "required")
+    choice = only(param, value, "type", "function")
     if choice.get("type") != "function":
-        raise _bad(f"{param}.type", "must be function")
-    function = _only(f"{param}.function", choice.get("function"), "name")
+        raise bad(f"{param}.type", "must be function")
+    function = only(f"{param}.function", choice.get("function"), "name")
     return {"type": "function", "function": {"name": _function_name(f"{param}.function.name", function.get("name"))}}
 
 
 def _response_format(param: str, value: Any) -> dict[str, Any]:
-    wanted = _only(param, value, "type", "json_schema")
-    kind = _one_of("text", "json_object", "json_schema")(f"{param}.type", wanted.get("type"))
+    wanted = only(param, value, "type", "json_schema")
+    kind = one_of(f"{param}.type", wanted.get("type"), "text", "json_object", "json_schema")
     if kind != "json_schema":
         return {"type": kind}
-    return {"type": kind, "json_schema": _object(f"{param}.json_schema", wanted.get("json_schema"))}
+    return {"type": kind, "json_schema": mapping(f"{param}.json_schema", wanted.get("json_schema"))}
 
 
 def _parts(param: str, value: list[Any]) -> list[dict[str, str]]:
     parts = []
     for i, item in enumerate(value):
         place = f"{param}[{i}]"
-        kind = _object(place, item).get("type")
+        kind = mapping(place, item).get("type")
         if kind not in ("text", "refusal"):  # no set: what a client sent may have no hash
             raise invalid("UNSUPPORTED_CONTENT", "only text content can be analysed", param=place)
-        _only(place, item, "type", kind)
-        parts.append({"type": kind, kind: _text(f"{place}.{kind}", item.get(kind))})
+        only(place, item, "type", kind)
+        parts.append({"type": kind, kind: text(f"{place}.{kind}", item.get(kind))})
     return parts
 
 
 def _content(param: str, value: Any) -> Any:
     if isinstance(value, list) and value:
         return _parts(param, value)
-    return _text(param, value)
+    return text(param, value)
 
 
 def _tool_calls(param: str, value: Any) -> list[dict[str, Any]]:
     calls = []
-    for i, item in enumerate(_list(param, value, MAX_TOOLS)):
+    for i, item in enumerate(items(param, value, MAX_TOOLS)):
         place = f"{param}[{i}]"
-        if _object(place, item).get("type", "function") != "function":
+        if mapping(place, item).get("type", "function") != "function":
             raise invalid("UNSUPPORTED_CONTENT", "only tool calls of type function are supported", param=place)
-        call = _only(place, item, "id", "type", "function")
-        function = _only(f"{place}.function", call.get("function"), "name", "arguments")
+        call = only(place, item, "id", "type", "function")
+        function = only(f"{place}.function", call.get("function"), "name", "arguments")
         checked = {
             "name": _function_name(f"{place}.function.name", function.get("name")),
-            "arguments": _text(f"{place}.function.arguments", function.get("arguments")),
+            "arguments": text(f"{place}.function.arguments", function.get("arguments")),
         }
         calls.append({"id": _label(f"{place}.id", call.get("id")), "type": "function", "function": checked})
     return calls
 
 
 def _function_call(param: str, value: Any) -> dict[str, Any]:
-    call = _only(param, value, "name", "arguments")
+    call = only(param, value, "name", "arguments")
     return {
         "name": _function_name(f"{param}.name", call.get("name")),
-        "arguments": _text(f"{param}.arguments", call.get("arguments")),
+        "arguments": text(f"{param}.arguments", call.get("arguments")),
     }
 
 
@@ -332,8 +283,8 @@ _ROLES: Mapping[str, tuple[str, ...]] = {
 _FIELDS: Mapping[str, Check] = {
     "content": _content,
     "name": _function_name,
-    "refusal": _text,
-    "reasoning_content": _text,
+    "refusal": text,
+    "reasoning_content": text,
     "tool_calls": _tool_calls,
     "function_call": _function_call,
     "tool_call_id": _label,
@@ -341,19 +292,19 @@ _FIELDS: Mapping[str, Check] = {
 
 
 def _message(param: str, value: Any) -> dict[str, Any]:
-    role = _one_of(*_ROLES)(f"{param}.role", _object(param, value).get("role"))
-    fields = _only(param, {key: given for key, given in value.items() if key != "role"}, *_ROLES[role])
+    role = one_of(f"{param}.role", mapping(param, value).get("role"), *_ROLES)
+    fields = only(param, {key: given for key, given in value.items() if key != "role"}, *_ROLES[role])
     if "content" not in fields and not (
         role == "assistant" and fields.keys() & {"tool_calls", "refusal", "function_call"}
     ):
-        raise _bad(f"{param}.content", "is required")
+        raise bad(f"{param}.content", "is required")
     if role == "tool" and "tool_call_id" not in fields:
-        raise _bad(f"{param}.tool_call_id", "is required")
+        raise bad(f"{param}.tool_call_id", "is required")
     return {"role": role, **{name: _FIELDS[name](f"{param}.{name}", given) for name, given in fields.items()}}
 
 
 def _messages(param: str, value: Any) -> list[dict[str, Any]]:
-    return [_message(f"{param}[{i}]", item) for i, item in enumerate(_list(param, value, MAX_MESSAGES))]
+    return [_message(f"{param}[{i}]", item) for i, item in enumerate(items(param, value, MAX_MESSAGES))]
 
 
 _TOKENS = _integers(1, 10_000_000)

@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.domain.errors import Refused, exhausted, invalid
+from interlock.domain.errors import Refused, exhausted
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.openai import strictjson
+from interlock.sidecar.openai.checks import bad, shown, unknown
 from interlock.sidecar.openai.faults import malformed
 from interlock.sidecar.openai.fields import DroppedFields
 
@@ -27,7 +28,6 @@ MOST_TOKENS = 300_000
 MOST_DIMENSIONS = 65_536
 
 _LABEL = re.compile(r"[\x20-\x7e]{1,256}", re.ASCII)
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _NAMES = ("model", "input", "dimensions", "encoding_format", "user")
 
 
@@ -46,21 +46,18 @@ def read(data: bytes, settings: Settings) -> dict[str, Any]:
 
     Refused with INVALID_REQUEST, UNKNOWN_PARAMETER, INVALID_PARAMETER or TEXT_TOO_LARGE; ``param`` names the place.
     """
-    value = strictjson.loads(data, max_depth=settings.max_json_depth)
-    if not isinstance(value, dict):
-        raise invalid("INVALID_REQUEST", "the body must be a JSON object")
+    value = strictjson.loads_object(data, max_depth=settings.max_json_depth)
     given = {name: one for name, one in value.items() if one is not None}
     for name in given:
         if name not in _NAMES:
-            shown = name if _NAME.fullmatch(name) else "?"
-            raise invalid("UNKNOWN_PARAMETER", f"unknown parameter: {shown}", param=shown)
+            raise unknown(shown(name))
     for name in ("model", "user"):
         if (name in given or name == "model") and not _is_label(given.get(name)):
-            raise _bad(name, "must be 1 to 256 printable ASCII characters")
+            raise bad(name, "must be 1 to 256 printable ASCII characters")
     if not _integer(given.get("dimensions", 1), 1, MOST_DIMENSIONS):
-        raise _bad("dimensions", f"must be an integer from 1 to {MOST_DIMENSIONS}")
+        raise bad("dimensions", f"must be an integer from 1 to {MOST_DIMENSIONS}")
     if given.get("encoding_format", "float") not in ("float", "base64"):
-        raise _bad("encoding_format", "must be float or base64")
+        raise bad("encoding_format", "must be float or base64")
     _check_inputs(given.get("input"), settings)
     return given
 
@@ -98,14 +95,14 @@ def answer(data: bytes, request: Mapping[str, Any], *, max_depth: int) -> Vector
 def _check_inputs(value: Any, settings: Settings) -> None:
     if isinstance(value, list) and value and not isinstance(value[0], int):
         if len(value) > MOST_INPUTS:
-            raise _bad("input", f"must hold at most {MOST_INPUTS} inputs")
+            raise bad("input", f"must hold at most {MOST_INPUTS} inputs")
         every: Sequence[Any] = value
     else:
         every = [value]
     texts = sum(len(one.encode()) for one in every if isinstance(one, str))
     tokens = sum(len(one) for one in every if isinstance(one, list))
     if not all(_is_input(one) for one in every):
-        raise _bad("input", "must be a text or a list of tokens, or a list of such; none of them empty")
+        raise bad("input", "must be a text or a list of tokens, or a list of such; none of them empty")
     if texts > settings.max_text_bytes:
         limit = str(settings.max_text_bytes)
         raise exhausted("TEXT_TOO_LARGE", f"input exceeds {limit} bytes", limit=limit)
@@ -153,7 +150,3 @@ def _is_label(value: Any) -> bool:
 
 def _integer(value: Any, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def _bad(param: str, expected: str) -> Refused:
-    return invalid("INVALID_PARAMETER", f"{param} {expected}", param=param)

@@ -39,6 +39,14 @@ def loads(data: bytes, *, max_depth: int) -> Any:
     return value
 
 
+def loads_object(data: bytes, *, max_depth: int) -> dict[str, Any]:
+    """Return the object that a body is. Refused with INVALID_REQUEST for any other value, and as ``loads``."""
+    value = loads(data, max_depth=max_depth)
+    if not isinstance(value, dict):
+        raise invalid("INVALID_REQUEST", "the body must be a JSON object")
+    return value
+
+
 def dumps(value: Any) -> bytes:
     """Return *value* as compact UTF-8."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

@@ -2219,19 +2219,23 @@ class GetHeldRequest(_message.Message):
 
     WINDOW_ID_FIELD_NUMBER: _builtins.int
     STATE_ONLY_FIELD_NUMBER: _builtins.int
+    VIEWER_FIELD_NUMBER: _builtins.int
     window_id: _builtins.str
     """Window."""
     state_only: _builtins.bool
     """Whether the state alone is wanted: nothing is decrypted then."""
+    viewer: _builtins.str
+    """The person who looks at it, where it is one: recorded as CONTENT_VIEWED before its bytes are in an answer. Empty for a service."""
     def __init__(
         self,
         *,
         window_id: _builtins.str = ...,
         state_only: _builtins.bool = ...,
+        viewer: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["state_only", b"state_only", "window_id", b"window_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["state_only", b"state_only", "viewer", b"viewer", "window_id", b"window_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

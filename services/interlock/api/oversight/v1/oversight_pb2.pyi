@@ -213,16 +213,20 @@ class GetHeldRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     WINDOW_ID_FIELD_NUMBER: _builtins.int
+    STATE_ONLY_FIELD_NUMBER: _builtins.int
     window_id: _builtins.str
     """Window."""
+    state_only: _builtins.bool
+    """Whether its state alone is wanted, as for a decision on what was read before: no text is read or recorded as looked at."""
     def __init__(
         self,
         *,
         window_id: _builtins.str = ...,
+        state_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["window_id", b"window_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["state_only", b"state_only", "window_id", b"window_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -31,9 +31,7 @@ def read(data: bytes, settings: Settings) -> ApiRequest:
 
     Refused with INVALID_REQUEST, UNKNOWN_PARAMETER, INVALID_PARAMETER or UNSUPPORTED_CONTENT; ``param`` names the place.
     """
-    value = strictjson.loads(data, max_depth=settings.max_json_depth)
-    if not isinstance(value, dict):
-        raise invalid("INVALID_REQUEST", "the body must be a JSON object")
+    value = strictjson.loads_object(data, max_depth=settings.max_json_depth)
     rest = dict(value)
     for name, why in REFUSED.items():
         given = rest.pop(name, None)

@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from interlock.sidecar.apis.messages.checks import bad, flag, items, mapping, one_of, only, text, unsupported
 from interlock.sidecar.openai.chat import MAX_MESSAGES
+from interlock.sidecar.openai.checks import bad, flag, items, mapping, one_of, only, text, unsupported
 
 MOST_BLOCKS = 4096
 RAW_ARGUMENTS = "unreadable_arguments"

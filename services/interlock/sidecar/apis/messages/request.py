@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from interlock.domain.errors import invalid
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.apis.api import ApiRequest
 from interlock.sidecar.apis.messages import blocks
-from interlock.sidecar.apis.messages.checks import (
+from interlock.sidecar.openai import chat, strictjson
+from interlock.sidecar.openai.checks import (
     bad,
     flag,
     integer,
@@ -28,7 +28,6 @@ from interlock.sidecar.apis.messages.checks import (
     unknown,
     unsupported,
 )
-from interlock.sidecar.openai import chat, strictjson
 
 MOST_STOPS = 4
 """Stop sequences that a chat request takes."""
@@ -60,9 +59,7 @@ def read(data: bytes, settings: Settings) -> ApiRequest:
 
     Refused with INVALID_REQUEST, INVALID_PARAMETER, UNKNOWN_PARAMETER or UNSUPPORTED_CONTENT; ``param`` names the place.
     """
-    value = strictjson.loads(data, max_depth=settings.max_json_depth)
-    if not isinstance(value, dict):
-        raise invalid("INVALID_REQUEST", "the body must be a JSON object")
+    value = strictjson.loads_object(data, max_depth=settings.max_json_depth)
     given = {name: one for name, one in value.items() if one is not None}
     for name in given:
         _check_known(name, settings)

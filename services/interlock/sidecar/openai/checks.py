@@ -1,4 +1,4 @@
-"""Checks of single values of a Messages request; ``param`` names the place as the caller wrote it."""
+"""Checks of single values of a request; ``param`` names the place as the caller wrote it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ def items(param: str, value: Any, most: int) -> list[Any]:
 
 
 def only(param: str, value: Any, *allowed: str) -> dict[str, Any]:
-    """Return the object *value* without its nulls. Refused with UNKNOWN_PARAMETER for any other field."""
+    """Return the object *value* without its nulls. Refused with UNKNOWN_PARAMETER for any other field.
+
+    Clients send messages back as they got them, with a null for every field that their library knows.
+    """
     for key, given in mapping(param, value).items():
         if given is not None and key not in allowed:
             raise unknown(f"{param}.{shown(key)}")
