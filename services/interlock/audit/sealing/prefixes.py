@@ -46,6 +46,7 @@ alone."""
 VERIFICATIONS = Counter(
     "interlock_audit_chain_verifications", "Verifications of a session's chain, by how much was verified.", ["extent"]
 )
+CONTINUED, WHOLE = VERIFICATIONS.labels("continued"), VERIFICATIONS.labels("whole")
 PREFIX_WINDOWS = Gauge("interlock_audit_prefix_windows", "Windows in the verified prefixes that this process keeps.")
 
 
@@ -180,7 +181,7 @@ class Prefixes:
             if not known.read_again or (since := self._since(known, records, session_id)) is None or since.events[1:]:
                 return None
             known.read_again = False
-            VERIFICATIONS.labels("continued").inc()
+            CONTINUED.inc()
             return _told(known.prefix, excluding, ())
 
     def forget(self, session_id: str) -> None:
@@ -228,7 +229,7 @@ class Prefixes:
             return None
         known.read_again = again == "due"
         prefix.add(since.sealed, since.events[1:])
-        VERIFICATIONS.labels("continued").inc()
+        CONTINUED.inc()
         return _told(prefix, excluding, window_ids)
 
     def _whole(self, records: Records, session_id: str, excluding: str, window_ids: Sequence[str]) -> VerifiedChain:
@@ -236,7 +237,7 @@ class Prefixes:
         basis = self._basis()
         chain = records.chain(session_id)
         require_valid_chain(chain, session_id, self._keyring)
-        VERIFICATIONS.labels("whole").inc()
+        WHOLE.inc()
         found = _of_chain(chain, excluding, window_ids)
         if found.kept and chain.events:
             prefix = Prefix()

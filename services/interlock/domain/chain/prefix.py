@@ -92,7 +92,7 @@ class Prefix:
 
     def add(self, windows: Iterable[WindowRecord], events: Iterable[EventRecord]) -> None:
         """Take over what was verified to continue this prefix."""
-        rows = {window.window_id: window for window in windows}
+        rows, event = {window.window_id: window for window in windows}, None
         for event in events:
             self._open[0].update(_event_bytes(event))
             self.sequence, self.hmac = event.sequence, event.hmac
@@ -100,9 +100,10 @@ class Prefix:
                 self._seal(rows[event.window_id])
             else:
                 self._note(event)
-            self.anchor = digest_of_event(event)
             if self._windows == SEGMENT_WINDOWS or self.sequence - self._first + 1 >= SEGMENT_EVENTS:
                 self._end_segment()
+        if event is not None:
+            self.anchor = digest_of_event(event)
 
     def _seal(self, window: WindowRecord) -> None:
         self.links[window.window_id] = link_of(window)

@@ -169,7 +169,7 @@ def port_in_use(wanted: str, name: str) -> Exception:
     )
 
 
-def _add_reflection(names: list[str], server: grpc.aio.Server) -> None:
+def _add_reflection(names: list[str], server: _ByName) -> None:
     """Serve reflection under both names: newer clients try v1 first, and its messages equal v1alpha's byte for byte."""
     servicer = reflection.aio.ReflectionServicer([*names, health.SERVICE_NAME, reflection.SERVICE_NAME])
     reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, server)
