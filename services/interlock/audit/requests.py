@@ -17,7 +17,8 @@ from interlock.audit.settlements import settlement_json
 from interlock.audit.store.contents import WindowContent, window_content
 from interlock.domain import ids
 from interlock.domain.chain import audit_events
-from interlock.domain.chain.chain import canonical_json, content_hash
+from interlock.domain.chain.canonical import canonical_json
+from interlock.domain.chain.chain import content_hash
 from interlock.domain.errors import exhausted, invalid
 from interlock.domain.held import KEPT, MAX_HELD_BYTES
 from interlock.domain.risk.risk import RiskLevel

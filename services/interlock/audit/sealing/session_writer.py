@@ -20,7 +20,8 @@ from interlock.audit.store.log import Writing
 from interlock.domain import ids
 from interlock.domain.approval import REVIEWER
 from interlock.domain.chain.audit_events import RELEASING_TYPES
-from interlock.domain.chain.chain import WINDOW_FAILED, canonical_json
+from interlock.domain.chain.canonical import canonical_json
+from interlock.domain.chain.chain import WINDOW_FAILED
 from interlock.domain.chain.chain_state import ChainState
 from interlock.domain.errors import conflict, invalid, not_found
 

@@ -59,7 +59,7 @@ def event_row(event: EventRecord) -> tuple[Any, ...]:
 def window(row: Row) -> WindowRecord:
     """Return the window in a row of ``statements.WINDOW`` and the report's bytes."""
     if tuple(map(type, row[:17])) == _WINDOW:  # the common case, as for events
-        return WindowRecord(*row[:3], _ids(row[3]), *row[4:15], _report_hash(row[17]), *row[15:17])
+        return WindowRecord(*(*row[:3], _ids(row[3]), *row[4:15], _report_hash(row[17]), *row[15:17]))
     return WindowRecord(
         session_id=text(row[0]),
         window_id=text(row[1]),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from json.encoder import c_make_encoder, encode_basestring
+from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]  # the stubs know the class alone
 
 # Made once: ``JSONEncoder.encode`` makes one for each value, and a governed call has a dozen.
-_parts = c_make_encoder(None, json.JSONEncoder().default, encode_basestring, None, ":", ",", True, False, False)
+_SORTED, _SKIPPED, _NAN = True, False, False
+_parts = c_make_encoder(None, json.JSONEncoder().default, encode_basestring, None, ":", ",", _SORTED, _SKIPPED, _NAN)
 
 
 def canonical_json(value: object) -> str:

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal
 
-from interlock.domain.chain.canonical import canonical_json as canonical_json
 from interlock.domain.chain.keyless import KEYLESS
 from interlock.domain.chain.marks import json_object, read_marks
 from interlock.domain.chain.membership import of_session
