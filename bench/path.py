@@ -4,8 +4,9 @@
 
 The floor does what no governed call can leave out, and nothing else: one gRPC call, a CheckRequest read, one Lua call that
 opens, one durable commit of twelve rows with their HMACs, one Lua call that settles, a CheckResponse written. The product is
-the mesh of ``bench.sidecar`` in one process. All three have the same Valkey (AOF always), SQLite with synchronous FULL, and
-one call in flight. Rounds are interleaved; times are medians of their p50, and CPU is that of the serving process alone.
+the mesh of ``bench.sidecar`` in one process, and once more with its services in processes of their own. All have the same
+Valkey (AOF always), SQLite with synchronous FULL, and one call in flight. Rounds are interleaved; times are medians of their
+p50, and CPU is that of the serving processes, of all five where the services are separate.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import redis.asyncio
 import uvloop
 
 from bench.length import cpu_ns
-from bench.sidecar import CALLS, ECHO, Agent, Children, p50, ready
+from bench.sidecar import CALLS, ECHO, Agent, Children, p50, ready, start_separate
 from interlock.api.common.v1 import common_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.runtime.settings.model import Settings
@@ -109,18 +110,18 @@ class Contender:
     """Who is measured: how it is called, and seconds of wall and of CPU per call in each round."""
 
     call: Callable[[], Awaitable[Any]]
-    pid: int
+    pids: list[int]
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
 
     async def measure(self) -> None:
-        begun = cpu_ns([self.pid])
+        begun = cpu_ns(self.pids)
         self.wall.append(await p50(self.call))
-        self.cpu.append((cpu_ns([self.pid]) - begun) / CALLS / 1e9)
+        self.cpu.append((cpu_ns(self.pids) - begun) / CALLS / 1e9)
 
 
-async def measure(places: dict[str, tuple[int, int]]) -> dict[str, Contender]:
-    """Return the contenders, measured. *places*: port and process id of each by its name."""
+async def measure(places: dict[str, tuple[int, list[int]]]) -> dict[str, Contender]:
+    """Return the contenders, measured. *places*: port and process ids of each by its name."""
 
     def channel(name: str) -> grpc.aio.Channel:
         return grpc.aio.insecure_channel(f"127.0.0.1:{places[name][0]}")
@@ -132,6 +133,7 @@ async def measure(places: dict[str, tuple[int, int]]) -> dict[str, Contender]:
         "echo": lambda: echo(bytes(200)),
         "floor": lambda: floor(asked),
         "product": Agent(places["product"][0]).call,
+        "separate": Agent(places["separate"][0]).call,
     }
     found = {name: Contender(call, places[name][1]) for name, call in calls.items()}
     for one in found.values():
@@ -143,28 +145,35 @@ async def measure(places: dict[str, tuple[int, int]]) -> dict[str, Contender]:
     return found
 
 
-def start(children: Children) -> dict[str, tuple[int, int]]:
+def start(children: Children) -> dict[str, tuple[int, list[int]]]:
     database = str(children.folder / "floor.sqlite")
     commands = {
         "echo": ["bench.sidecar", "echo"], "floor": ["bench.path", "floor", database], "product": ["bench.sidecar", "mesh"],
     }  # fmt: skip
-    ports = {name: int(str(children.start(command, name)["port"])) for name, command in commands.items()}
-    return {name: (port, child.pid) for (name, port), child in zip(ports.items(), children.processes, strict=True)}
+    places = {}
+    for name, command in commands.items():
+        port = int(str(children.start(command, name)["port"]))
+        places[name] = (port, [children.processes[-1].pid])
+    separate = start_separate(children)
+    places["separate"] = (separate, [child.pid for child in children.processes[len(commands) :]])
+    return places
 
 
 def figures(found: dict[str, Contender]) -> dict[str, dict[str, object]]:
     wall = {name: statistics.median(one.wall) for name, one in found.items()}
     cpu = {name: statistics.median(one.cpu) for name, one in found.items()}
-    rows: dict[str, tuple[float, str]] = {
-        "path: product over floor, p50": (wall["product"] / wall["floor"], "ratio"),
-        "path: product over floor, CPU": (cpu["product"] / cpu["floor"], "ratio"),
-        "path: product over echo, p50": (wall["product"] / wall["echo"], "ratio"),
-        "path: floor over echo, p50": (wall["floor"] / wall["echo"], "ratio"),
-        **{f"path: {name}, p50": (wall[name] * 1e3, "ms") for name in found},
-        **{f"path: {name}, CPU": (cpu[name] * 1e3, "ms") for name in found},
+    rows: dict[str, tuple[float, float | None, str]] = {
+        "path: product over floor, p50": (wall["product"] / wall["floor"], 2.0, "ratio"),
+        "path: product over floor, CPU": (cpu["product"] / cpu["floor"], 2.5, "ratio"),
+        "path: separate services over floor, p50": (wall["separate"] / wall["floor"], 4.0, "ratio"),
+        "path: product over echo, p50": (wall["product"] / wall["echo"], None, "ratio"),
+        "path: floor over echo, p50": (wall["floor"] / wall["echo"], None, "ratio"),
+        **{f"path: {name}, p50": (wall[name] * 1e3, None, "ms") for name in found},
+        **{f"path: {name}, CPU": (cpu[name] * 1e3, None, "ms") for name in found},
     }
     return {
-        name: {"value": value, "target": None, "better": "lower", "unit": unit} for name, (value, unit) in rows.items()
+        name: {"value": value, "target": target, "better": "lower", "unit": unit}
+        for name, (value, target, unit) in rows.items()
     }
 
 

@@ -156,16 +156,14 @@ class Children:
 
 
 def start_separate(children: Children) -> int:
+    """Start each service in a process of its own, on a socket as without certificates, and return the sidecar's port."""
     addresses = {}
     for name in ("session", "policy", "audit"):
-        told = children.start(
-            ["interlock.cli.main", "serve", name, "-o", "json"], name,
-            **{f"INTERLOCK_{name.upper()}_PORT": "0", "INTERLOCK_METRICS_PORT": "0"},
-        )  # fmt: skip
-        addresses[f"INTERLOCK_{name.upper()}_ADDRESS"] = f"127.0.0.1:{told['ports'][name]}"
+        told = children.start(["interlock.cli.main", "serve", name, "-o", "json"], name, INTERLOCK_METRICS_PORT="0")
+        addresses[f"INTERLOCK_{name.upper()}_ADDRESS"] = f"unix:{told['sockets'][name]}"
     addresses["INTERLOCK_DPE_ADDRESS"] = f"127.0.0.1:{children.start(['bench.sidecar', 'dpe'], 'dpe')['port']}"
     told = children.start(
-        ["interlock.cli.main", "serve", "sidecar", "-o", "json"], "sidecar",
+        ["interlock.cli.main", "serve", "sidecar", "-o", "json"], "sidecar", INTERLOCK_ALLOW_PLAINTEXT="true",
         INTERLOCK_SIDECAR_HTTP_PORT="0", INTERLOCK_SIDECAR_GRPC_PORT="0", **addresses,
     )  # fmt: skip
     return told["ports"]["sidecar_grpc"]

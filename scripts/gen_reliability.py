@@ -68,7 +68,7 @@ cost of a call would grow with the conversation.
 | a session is new to the process: its first call here, a start, a failover, more sessions than are kept, ten minutes without a call | the whole chain, with its reports |
 | another database file or server, another start of the server, another set of master keys, a log that lost its end | the whole chain |
 | every window that is sealed, and every other look at the chain | the event that was verified last, all events and windows since, the number of windows. What the process sealed itself, durably, counts as verified |
-| every window that is sealed | besides, the next part of what was verified: its bytes must be the ones that were verified. A chain of up to eight windows is read again whole. This is done before the provider is asked where an earlier answer is read for the window, and before the seal otherwise |
+| every window that is sealed | besides, the next part of what was verified: its bytes must be the ones that were verified. A chain of up to eight windows is read again whole. This is done before the provider is asked where an earlier answer is read for the window, and before the seal otherwise. In the first case the last event and the number of windows are compared once more inside the transaction that seals |
 | the text of an earlier answer is read | its bytes, by the hash in its verified seal |
 | `interlock audit verify`, `fsck`, a verification of a tree, a rebuild of a session, a decision on a held answer, erasure | the whole chain |
 

@@ -16,10 +16,10 @@ from interlock.audit.export.export import to_line
 from interlock.audit.requests import Note
 from interlock.audit.sealing.seal import Sealer
 from interlock.audit.sealing.verify import examine
+from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.chain.chain import (
     EventRecord,
     Integrity,
-    canonical_json,
     content_hash,
     event_hmac,
     unchained_window_hmac,
@@ -39,6 +39,46 @@ json_values = st.recursive(
     max_leaves=8,
 )
 objects = st.dictionaries(anything, json_values, max_size=4)
+
+
+@pytest.mark.req("PRV-1")
+@given(json_values)
+@settings(max_examples=300)
+def test_canonical_json_is_the_text_of_the_standard_encoder(value):
+    """Made in another way, for speed: the text is the same."""
+    standard = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+    assert standard == canonical_json(value)
+
+
+@pytest.mark.req("PRV-1")
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_canonical_json_has_no_number_that_is_not_finite(number):
+    """No parser outside Python reads one."""
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        canonical_json({"a": [number]})
+
+
+@pytest.mark.req("PRV-1")
+@given(objects, st.sampled_from([None, 1]), st.booleans())
+def test_data_of_an_event_become_canonical_however_they_were_written(value, indent, ascii_only):
+    """A canonical text is taken as it is, any other is made canonical."""
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+
+    assert canonical_json(value) == requests.json_object("data_json", text)
+    assert canonical_json(value) == requests.json_object("data_json", canonical_json(value))
+
+
+@pytest.mark.req("PRV-1")
+@pytest.mark.parametrize(
+    "text", ['{"a":1,"a":1}', '{"a":1,"a":2}', '{"b":{"a":1,"a":1}}', '[{"a":1,"a":1}]', '{"a":NaN}']
+)
+def test_data_that_two_parsers_read_differently_are_refused(text):
+    """Repeated keys and numbers that are none, however canonical the rest is."""
+    with pytest.raises(Refused) as refused:
+        requests.json_object("data_json", text)
+
+    assert refused.value.reason == "INVALID_JSON"
 
 
 def window_input(draw_from):

@@ -9,12 +9,12 @@ from hypothesis import event as note
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.chain.chain import (
     CHAIN_BROKEN,
     WINDOW_SEALED,
     EventRecord,
     WindowRecord,
-    canonical_json,
     event_hmac,
     seal_data,
     verify_chain,

@@ -17,7 +17,8 @@ from interlock.audit.settlements import settlement_json
 from interlock.audit.store.contents import WindowContent, window_content
 from interlock.domain import ids
 from interlock.domain.chain import audit_events
-from interlock.domain.chain.chain import canonical_json, content_hash
+from interlock.domain.chain.canonical import canonical_json
+from interlock.domain.chain.chain import content_hash
 from interlock.domain.errors import exhausted, invalid
 from interlock.domain.held import KEPT, MAX_HELD_BYTES
 from interlock.domain.risk.risk import RiskLevel
@@ -206,10 +207,9 @@ def _json_object(what: str, text: str) -> tuple[dict[str, Any], str]:
     """Return a JSON object and its canonical text."""
     _short(what, text)
     try:
-        value = _STRICT.decode(text or "{}")
-        canonical = canonical_json(value)
+        value, canonical = _read_json(text or "{}")
         canonical.encode()
-        sound = isinstance(value, dict) and _depth(value) <= MAX_DEPTH
+        sound = isinstance(value, dict) and (_brackets(text) <= MAX_DEPTH or _depth(value) <= MAX_DEPTH)
     except (ValueError, RecursionError):
         sound = False
     if not sound:
@@ -219,6 +219,20 @@ def _json_object(what: str, text: str) -> tuple[dict[str, Any], str]:
             field=what,
         )
     return value, canonical
+
+
+def _read_json(text: str) -> tuple[Any, str]:
+    """Return a JSON value and its canonical text. Raises ``ValueError`` for repeated keys and for numbers that are not finite."""
+    value = _PLAIN.decode(text)
+    canonical = canonical_json(value)
+    if canonical != text:  # a text that is canonical itself repeats no key
+        value = _STRICT.decode(text)
+    return value, canonical
+
+
+def _brackets(text: str) -> int:
+    """Return how deep the value of a JSON text is at most."""
+    return text.count("{") + text.count("[")
 
 
 def _short(what: str, text: str) -> str:
@@ -238,6 +252,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+_PLAIN = json.JSONDecoder()
 _STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
 """Made once: one is needed for each event."""
 

@@ -51,8 +51,9 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         chains = VerifiedChains(audit_log, self.readers, appender, sealer, prefixes)
         self._reader = SessionReader(audit_log, self.readers, chains, sealer)
         self._writer = SessionWriter(
-            appender, sealer, chains, self.readers, require_anchored=self._require_anchored, admit=self._admit
-        )
+            appender, sealer, chains, self.readers, require_anchored=self._require_anchored, admit=self._admit,
+            admit_waits=lambda: streaming is not None and streaming.required,
+        )  # fmt: skip
         self._verifier = ChainVerifier(audit_log, self.readers, chains, sealer.keyring)
         self._records = TreeRecords(audit_log, self.readers, chains, sealer.keyring)
         self._callers = CallerRecords(audit_log, self.readers, chains, sealer.keyring)

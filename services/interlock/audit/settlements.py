@@ -7,7 +7,7 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from interlock.api.session.v1 import session_pb2
-from interlock.domain.chain.chain import canonical_json
+from interlock.domain.chain.canonical import canonical_json
 from interlock.runtime.proto_json import as_json
 
 

@@ -15,7 +15,6 @@ from typer.core import TyperGroup
 
 from interlock.cli.output import EXIT_CODES, print_refusal, wants_json
 from interlock.domain.errors import Refused
-from interlock.runtime import memory
 
 COMMANDS = {
     "serve": ("interlock.cli.serve", "serve", "Run the whole mesh in one process, or one service."),
@@ -121,6 +120,8 @@ def run() -> None:
     # We never fork without exec, so gRPC's fork handlers would only print warnings. gRPC reads this at import.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
     if "serve" in sys.argv[1:]:
+        from interlock.runtime import memory  # the command line starts without the runtime
+
         memory.spare_drawing()
     try:
         app(prog_name="interlock")

@@ -13,6 +13,7 @@ import hmac
 import json
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 MAC_LENGTH = 43
@@ -60,11 +61,16 @@ def decoded(part: bytes) -> bytes:
 def parse_json(data: bytes, *, parse_float: Callable[[str], Any] = float) -> Any:
     """Return the JSON value in *data*. Raises ``MalformedError``, also for an object with a duplicate key."""
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_float=parse_float)
+        return _decoder(parse_float).decode(data.decode("utf-8"))
     except MalformedError:
         raise
     except (ValueError, RecursionError):  # UnicodeDecodeError and JSONDecodeError are ValueErrors
         raise MalformedError("its payload is not JSON") from None
+
+
+@lru_cache(maxsize=8)
+def _decoder(parse_float: Callable[[str], Any]) -> json.JSONDecoder:
+    return json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_float=parse_float)
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

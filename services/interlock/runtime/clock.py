@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+_WHOLE_SECONDS = len("2026-05-25T10:00:00")
+
 Clock = Callable[[], int]
 """Returns microseconds since the Unix epoch."""
 
@@ -17,4 +19,5 @@ def system_clock() -> int:
 
 def iso8601(micros: int) -> str:
     """Return a UTC time with six decimals, such as 2026-05-25T10:00:00.000000Z."""
-    return datetime.fromtimestamp(micros / 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{micros % 1_000_000:06d}Z"
+    seconds, rest = divmod(micros, 1_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:_WHOLE_SECONDS]}.{rest:06d}Z"

@@ -15,6 +15,7 @@ import logging
 import re
 import sys
 from collections.abc import Mapping, MutableMapping
+from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
@@ -63,6 +64,8 @@ _SECRETS = re.compile(
 )
 
 _SHORT = 64
+_KEYS = ("sk_", "pk_", "rk_", "ghp_", "xox", "whsec_")
+"""How the keys begin that may be identifiers."""
 _NUMBERS = frozenset({int, float, bool, type(None)})
 
 _FOREIGN_TEXT = ("uvicorn", "opentelemetry")
@@ -73,7 +76,7 @@ def configure(level: str = "info", *, stream: TextIO | None = None, cache: bool 
     """Send structlog and standard logging to *stream* as JSON lines. The entry point of the process calls it once."""
     number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
-        processors=[structlog.contextvars.merge_contextvars, _leveled, *_COMMON],
+        processors=[_line_of],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=_Line,
         cache_logger_on_first_use=cache,
@@ -110,15 +113,10 @@ class _Line:
     debug = info = warning = warn = error = critical = exception = fatal = log = msg
 
 
-def bind(**fields: str) -> None:
-    """Add *fields*, such as session_id and window_id, to every line of this call."""
-    structlog.contextvars.bind_contextvars(**fields)
-
-
 def scrub(text: str) -> str:
     """Return *text* with credentials redacted, cut to the maximum length."""
-    if len(text) < _SHORT and text.isalnum():
-        return text  # a plain word: no pattern above is that short without punctuation
+    if len(text) < _SHORT and (text.isalnum() or (text.isidentifier() and not text.startswith(_KEYS))):
+        return text  # a plain word or an id: no pattern above is that short without punctuation
     clean = _SECRETS.sub(REDACTED, text)
     return clean if len(clean) <= LONGEST else clean[:LONGEST] + "…"
 
@@ -153,22 +151,32 @@ def _short(filename: str) -> str:
 Event = MutableMapping[str, Any]
 
 
-def _leveled(_logger: Any, method: str, event: Event) -> Event:
-    event["level"] = "error" if method == "exception" else method
-    return event
-
-
-def _stamped(_logger: Any, _method: str, event: Event) -> Event:
+def _line_of(_logger: Any, method: str, event: Event) -> str:
+    """Return the line of *event*: the fields in ``SAFE_KEYS`` without credentials, all others redacted."""
+    fields: dict[str, Any] = {
+        "timestamp": datetime.now(UTC).isoformat(timespec="microseconds")[: -len("+00:00")] + "Z",
+        "level": "error" if method == "exception" else method,
+        "event": "",
+    }
     span = trace.get_current_span().get_span_context()
     if span.is_valid:
-        event.setdefault("trace_id", f"{span.trace_id:032x}")
-    return _TIMESTAMP(_logger, _method, event)
+        fields["trace_id"] = f"{span.trace_id:032x}"
+    if "exc_info" in event or "stack_info" in event:
+        _describe_exception(event)
+    for key, value in event.items():  # the common cases first: a line has ten fields, and a governed call several lines
+        kind = type(value)
+        if key not in SAFE_KEYS or (kind is not str and kind not in _NUMBERS):
+            fields[key] = _kept(key, value)
+        else:
+            fields[key] = scrub(value) if kind is str else value
+    # ASCII only, so that a log cannot control a terminal. DEL is the only control character that JSON does not escape.
+    return _ASCII_JSON.encode(fields).replace("\x7f", "\\u007f")
 
 
-_TIMESTAMP = structlog.processors.TimeStamper(fmt="iso", utc=True)
+_ASCII_JSON = json.JSONEncoder(ensure_ascii=True)
 
 
-def _exception_described(_logger: Any, _method: str, event: Event) -> Event:
+def _describe_exception(event: Event) -> None:
     given = event.pop("exc_info", None)
     if given is True:
         given = sys.exc_info()[1]
@@ -177,19 +185,6 @@ def _exception_described(_logger: Any, _method: str, event: Event) -> Event:
     if isinstance(given, BaseException):
         event["exception"] = describe(given)
     event.pop("stack_info", None)
-    return event
-
-
-def redact(_logger: Any, _method: str, event: Event) -> Event:
-    """Keep the fields in ``SAFE_KEYS``, without credentials. Redact all other fields."""
-    kept = {}
-    for key, value in event.items():  # the common cases first: a line has ten fields, and a governed call several lines
-        kind = type(value)
-        if key not in SAFE_KEYS or (kind is not str and kind not in _NUMBERS):
-            kept[key] = _kept(key, value)
-        else:
-            kept[key] = scrub(value) if kind is str else value
-    return kept
 
 
 def _kept(key: str, value: Any) -> Any:
@@ -217,15 +212,6 @@ def _harmless(value: Any) -> Any:
     return {k: _kept(k, v) for k, v in value.items()} if isinstance(value, Mapping) else REDACTED
 
 
-def _rendered(_logger: Any, _method: str, event: Event) -> str:
-    ordered = {key: event.pop(key) for key in ("timestamp", "level", "event", "trace_id") if key in event}
-    # ASCII only, so that a log cannot control a terminal. DEL is the only control character that JSON does not escape.
-    return json.dumps(ordered | dict(event), ensure_ascii=True).replace("\x7f", "\\u007f")
-
-
-_COMMON = (_exception_described, redact, _stamped, _rendered)
-
-
 class _Foreign(logging.Handler):
     """Passes the records of libraries through the same processors."""
 
@@ -235,7 +221,7 @@ class _Foreign(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         text = str(record.msg) if record.name.split(".")[0] in _FOREIGN_TEXT else "library.message"
-        event: Any = {
+        event: Event = {
             "event": text.strip(),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -243,8 +229,6 @@ class _Foreign(logging.Handler):
             "exc_info": record.exc_info,
         }
         try:
-            for processor in _COMMON:
-                event = processor(None, "", event)
-            self._stream.write(event + "\n")
+            self._stream.write(_line_of(None, event["level"], event) + "\n")
         except Exception:  # noqa: BLE001 - a failure to log must not end the logged code
             self.handleError(record)

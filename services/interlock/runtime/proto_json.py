@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from google.protobuf import json_format
@@ -66,10 +66,9 @@ def _conversion(field: Any, *, proto_names: bool) -> Convert | None:
 def _of_one(field: Any, *, proto_names: bool) -> Convert | None:
     kind = field.cpp_type
     if kind == FieldDescriptor.CPPTYPE_MESSAGE and not field.message_type.full_name.startswith("google."):
-        return lambda held: as_json(held, proto_names=proto_names)
+        return partial(as_json, proto_names=proto_names)
     if kind == FieldDescriptor.CPPTYPE_ENUM and not field.enum_type.is_closed:
-        names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
-        return lambda number: names.get(number, number)
+        return _Names({number: value.name for number, value in field.enum_type.values_by_number.items()}).__getitem__
     if kind == FieldDescriptor.CPPTYPE_DOUBLE:
         return _double
     if kind in _INT64:
@@ -77,6 +76,13 @@ def _of_one(field: Any, *, proto_names: bool) -> Convert | None:
     if kind in _AS_IT_IS and field.type != FieldDescriptor.TYPE_BYTES:
         return None
     return json_format.MessageToDict
+
+
+class _Names(dict[int, str]):
+    """The names of an enum. A number without one stays a number."""
+
+    def __missing__(self, number: int) -> int:
+        return number
 
 
 def _double(value: float) -> float | str:

@@ -23,7 +23,7 @@ SESSION = session_id(1)
 @pytest.fixture
 async def stores(redis_url):
     """Four clients of one store."""
-    made = [RedisStore(Batcher(parse(redis_url)), token_lifetime_s=3600) for _ in range(4)]
+    made = [RedisStore(Batcher(parse(redis_url), timeout_s=30), token_lifetime_s=3600) for _ in range(4)]
     yield made
     for store in made:
         await store.close()

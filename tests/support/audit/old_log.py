@@ -16,7 +16,8 @@ from types import TracebackType
 from interlock.audit import requests
 from interlock.audit.requests import Note
 from interlock.audit.sealing.seal import Sealer
-from interlock.domain.chain.chain import WINDOW_SEALED, EventRecord, canonical_json, chained, seal_data
+from interlock.domain.chain.canonical import canonical_json
+from interlock.domain.chain.chain import WINDOW_SEALED, EventRecord, chained, seal_data
 from interlock.runtime.keys.derivation import HMAC, Keyring
 from tests.support.audit.audit import KEYRING, Ticking, event, window
 

@@ -6,7 +6,7 @@ import numpy as np
 from google.protobuf.json_format import MessageToDict
 
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.domain.chain.chain import canonical_json
+from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.policy.directives import Repetition
 from interlock.domain.risk.composite import Amplifier, Calibration
 from interlock.domain.risk.regulatory import Controls

@@ -23,7 +23,6 @@ def output():
     logging.configure("info", stream=stream, cache=False)
     yield stream.getvalue
     structlog.reset_defaults()
-    structlog.contextvars.clear_contextvars()
     root.handlers[:] = before
     root.setLevel(level)
     stdlib.captureWarnings(capture=False)
@@ -200,12 +199,13 @@ def test_level_is_respected(log, output):
 
 
 @pytest.mark.req("SVC-5")
-def test_bound_ids_stand_on_every_line(log, output):
-    """Session and window of a call are on each line that it causes."""
-    logging.bind(session_id="crp_sess_1", window_id="crp_win_1")
-    log.info("guard.admitted")
+@pytest.mark.parametrize("kind", ["sk", "pk", "rk", "ghp", "xoxa", "xoxb", "xoxp", "whsec"])
+def test_a_key_that_reads_like_an_id_is_redacted(log, output, kind):
+    """An id is written as it is, a provider's key never, also where it is made of letters, digits and underscores alone."""
+    log.info("window.opened", session_id="crp_sess_0123456789abcdef0123456789abcdef", reason=f"{kind}_live12345678")
 
-    assert lines(output())[0].items() >= {"session_id": "crp_sess_1", "window_id": "crp_win_1"}.items()
+    [line] = lines(output())
+    assert (line["session_id"], line["reason"]) == ("crp_sess_0123456789abcdef0123456789abcdef", "[redacted]")
 
 
 @pytest.mark.req("SVC-5")

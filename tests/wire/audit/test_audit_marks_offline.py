@@ -18,7 +18,8 @@ from interlock.audit.erasure import erasure
 from interlock.audit.merkle.checkpoint_key import load_checkpoint_key
 from interlock.audit.merkle.examination import _reports
 from interlock.audit.merkle.folder import LogFolder
-from interlock.domain.chain.chain import EventRecord, canonical_json
+from interlock.domain.chain.canonical import canonical_json
+from interlock.domain.chain.chain import EventRecord
 from interlock.domain.merkle.alignment import aligned
 from interlock.domain.merkle.bundle import Examined, Examiner, Head
 from interlock.domain.merkle.entries import LOG_SESSION

@@ -16,7 +16,8 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.audit.store.log_sql import SqliteLog
 from interlock.audit.tree import record
-from interlock.domain.chain.chain import canonical_json, content_hash
+from interlock.domain.chain.canonical import canonical_json
+from interlock.domain.chain.chain import content_hash
 from tests.support.audit.audit import Service, event, serving, session_id, window, window_id
 
 SETTLEMENT = session_pb2.CommitWindowRequest(

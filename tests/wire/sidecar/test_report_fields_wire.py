@@ -9,7 +9,8 @@ import re
 import pytest
 
 from interlock.api.sidecar.v1 import sidecar_pb2
-from interlock.domain.chain.chain import canonical_json, content_hash
+from interlock.domain.chain.canonical import canonical_json
+from interlock.domain.chain.chain import content_hash
 from tests.support.sidecar import answering
 from tests.support.sidecar.sidecar import token_of
 from tests.support.sidecar.windows import dag, fan_out, onward, window_of

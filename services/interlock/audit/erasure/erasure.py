@@ -20,7 +20,7 @@ from interlock.audit.sealing.seal import Sealer
 from interlock.audit.sealing.verify import no_session, require_valid_chain
 from interlock.audit.store.log import Erased, Writing
 from interlock.domain import ids
-from interlock.domain.chain.chain import canonical_json
+from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED, runs
 from interlock.domain.errors import forbidden, invalid
 from interlock.domain.merkle.entries import LOG_SESSION

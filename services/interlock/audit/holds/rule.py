@@ -14,7 +14,8 @@ from interlock.audit.sealing.seal import Head, Sealed, Sealer
 from interlock.audit.sealing.verify import require_valid_chain
 from interlock.audit.store.log import Decided, HandedOut, HeldRow, Writing
 from interlock.domain import approval, held
-from interlock.domain.chain.chain import CONTENT_DROPPED, WindowRecord, canonical_json, content_hash
+from interlock.domain.chain.canonical import canonical_json
+from interlock.domain.chain.chain import CONTENT_DROPPED, WindowRecord, content_hash
 from interlock.domain.chain.marks import CONTENT_ERASED
 from interlock.domain.errors import Refused, conflict, forbidden, not_found, unauthenticated, unavailable
 from interlock.domain.signed import encoded

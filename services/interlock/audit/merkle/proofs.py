@@ -20,7 +20,7 @@ from interlock.audit.store.fence import Acknowledging, Lost
 from interlock.audit.store.log import AuditLog, Entry, StoreFailed, Writing
 from interlock.domain import ids
 from interlock.domain.approval import REVIEWER
-from interlock.domain.chain.chain import canonical_json
+from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.chain.marks import TRUNCATED
 from interlock.domain.errors import Refused, conflict, invalid, not_found
 from interlock.domain.merkle.entries import LOG_SESSION

@@ -46,6 +46,7 @@ alone."""
 VERIFICATIONS = Counter(
     "interlock_audit_chain_verifications", "Verifications of a session's chain, by how much was verified.", ["extent"]
 )
+CONTINUED, WHOLE = VERIFICATIONS.labels("continued"), VERIFICATIONS.labels("whole")
 PREFIX_WINDOWS = Gauge("interlock_audit_prefix_windows", "Windows in the verified prefixes that this process keeps.")
 
 
@@ -162,6 +163,27 @@ class Prefixes:
         require_valid_chain(chain, session_id, self._keyring)
         return _of_chain(chain, "", ())
 
+    def read_lately(self, session_id: str) -> bool:
+        """Return whether what was due of a session's chain has been read again since its last window."""
+        with self._lock:
+            known = self._known.get(session_id)
+        return known is not None and known.read_again
+
+    def unchanged(self, records: Records, session_id: str, *, excluding: str = "") -> VerifiedChain | None:
+        """Return what a chain says that was read lately and still ends as it did then; ``None`` for any other.
+
+        It is for one window, and for a transaction, whose view of the chain no other can change.
+        """
+        known = self._find(session_id)
+        if known is None:
+            return None
+        with known.lock:
+            if not known.read_again or (since := self._since(known, records, session_id)) is None or since.events[1:]:
+                return None
+            known.read_again = False
+            CONTINUED.inc()
+            return _told(known.prefix, excluding, ())
+
     def forget(self, session_id: str) -> None:
         """Let go of a session: its chain is verified whole the next time."""
         with self._lock:
@@ -207,24 +229,15 @@ class Prefixes:
             return None
         known.read_again = again == "due"
         prefix.add(since.sealed, since.events[1:])
-        VERIFICATIONS.labels("continued").inc()
-        wanted = frozenset(window_ids)
-        return VerifiedChain(
-            head=(prefix.sequence, prefix.hmac),
-            state=prefix.state(excluding=excluding),
-            kept=True,
-            failed=frozenset(prefix.failed),
-            links={each: prefix.links[each] for each in window_ids if each in prefix.links},
-            dropped=wanted & prefix.dropped,
-            released=wanted & prefix.released,
-        )
+        CONTINUED.inc()
+        return _told(prefix, excluding, window_ids)
 
     def _whole(self, records: Records, session_id: str, excluding: str, window_ids: Sequence[str]) -> VerifiedChain:
         """Verify the whole chain, and keep it if it may be continued."""
         basis = self._basis()
         chain = records.chain(session_id)
         require_valid_chain(chain, session_id, self._keyring)
-        VERIFICATIONS.labels("whole").inc()
+        WHOLE.inc()
         found = _of_chain(chain, excluding, window_ids)
         if found.kept and chain.events:
             prefix = Prefix()
@@ -253,6 +266,19 @@ class Prefixes:
         self.weight += weight - known.weight
         known.weight = weight
         PREFIX_WINDOWS.set(self.weight)
+
+
+def _told(prefix: Prefix, excluding: str, window_ids: Sequence[str]) -> VerifiedChain:
+    wanted = frozenset(window_ids)
+    return VerifiedChain(
+        head=(prefix.sequence, prefix.hmac),
+        state=prefix.state(excluding=excluding),
+        kept=True,
+        failed=frozenset(prefix.failed),
+        links={each: prefix.links[each] for each in window_ids if each in prefix.links},
+        dropped=wanted & prefix.dropped,
+        released=wanted & prefix.released,
+    )
 
 
 def _inside(prefix: Prefix, since: Since) -> VerifiedChain:

@@ -13,6 +13,7 @@ from interlock.audit.sealing.verify import ChainBroken
 from interlock.audit.store.contents import Vault
 from interlock.audit.store.log import Writing
 from interlock.domain import ids
+from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.chain.chain import (
     CHAIN_BROKEN,
     CONTENT_DROPPED,
@@ -21,7 +22,6 @@ from interlock.domain.chain.chain import (
     Fault,
     Integrity,
     WindowRecord,
-    canonical_json,
     chained,
     content_hash,
     seal_data,

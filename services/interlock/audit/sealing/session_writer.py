@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import cast
 
 from prometheus_client import Histogram
 
@@ -19,10 +20,15 @@ from interlock.audit.store.log import Writing
 from interlock.domain import ids
 from interlock.domain.approval import REVIEWER
 from interlock.domain.chain.audit_events import RELEASING_TYPES
-from interlock.domain.chain.chain import WINDOW_FAILED, canonical_json
+from interlock.domain.chain.canonical import canonical_json
+from interlock.domain.chain.chain import WINDOW_FAILED
+from interlock.domain.chain.chain_state import ChainState
 from interlock.domain.errors import conflict, invalid, not_found
 
 CONTENT_VIEWED = "CONTENT_VIEWED"
+
+READ_HERE_BYTES = 16_384
+"""Up to this size a request is read on the event loop, in less time than a thread takes to wake; a larger one in a thread."""
 
 APPEND_SECONDS = Histogram("interlock_audit_append_seconds", "Time to verify and seal one window durably, seconds.")
 
@@ -32,28 +38,54 @@ class SessionWriter:
 
     def __init__(
         self, appender: Appender, sealer: Sealer, chains: VerifiedChains, readers: Readers, *,
-        require_anchored: Callable[[], None], admit: Callable[[Sequence[Note]], None],
+        require_anchored: Callable[[], None], admit: Callable[[Sequence[Note]], None], admit_waits: Callable[[], bool],
     ) -> None:  # fmt: skip
-        """*require_anchored* and *admit* refuse a window before it is sealed; *admit* runs in a reader thread."""
+        """*require_anchored* and *admit* refuse a window before it is sealed. While *admit_waits*, *admit* reads the log and
+        runs in a reader thread.
+        """
         self._appender, self._sealer, self._chains, self._readers = appender, sealer, chains, readers
-        self._require_anchored, self._admit = require_anchored, admit
+        self._require_anchored, self._admit, self._admit_waits = require_anchored, admit, admit_waits
 
     async def append(self, request: audit_pb2.AppendRequest) -> audit_pb2.AppendResponse:
         """Verify the session's chain as far as it is new here, then seal the window in one durable commit."""
         self._require_anchored()
         with APPEND_SECONDS.time():
             async with self._chains.reporting(request.session_id):
-                draft, found = await self._readers.run(partial(self._prepare, request))
-                recheck = partial(self._chains.prefixes.recheck, session_id=draft.session_id)
-                seal = partial(self._sealer.seal, draft=draft, verified=found, recheck=recheck)
-                sealed: Sealed = await self._appender.submit(seal, size=request.ByteSize())
+                size, prepare = request.ByteSize(), partial(self._prepare, request)
+                here = size <= READ_HERE_BYTES and not self._admit_waits()
+                draft = prepare() if here else await self._readers.run(prepare)
+                sealed, state = await self._at_once(draft, size) or await self._after_reading(draft, size)
                 self._chains.prefixes.extend(draft.session_id, sealed.before, [sealed.window], sealed.events)
-                return sealed.message(found.state)
+                return sealed.message(state)
 
-    def _prepare(self, request: audit_pb2.AppendRequest) -> tuple[Draft, VerifiedChain]:
+    def _prepare(self, request: audit_pb2.AppendRequest) -> Draft:
         draft = requests.draft(request)
         self._admit(draft.notes)
-        return draft, self._chains.verified(draft.session_id, excluding=draft.window_id, again="once")
+        return draft
+
+    async def _at_once(self, draft: Draft, size: int) -> tuple[Sealed, ChainState] | None:
+        """Seal on a chain that was read for this window before: that it still ends there is seen inside the transaction.
+
+        It spares the reader thread. ``None`` where the chain has to be read first; nothing was written then.
+        """
+        prefixes = self._chains.prefixes
+        if not prefixes.read_lately(draft.session_id):
+            return None
+
+        def seal(writing: Writing) -> tuple[Sealed, ChainState] | None:
+            found = prefixes.unchanged(writing, draft.session_id, excluding=draft.window_id)
+            return (self._seal(writing, draft, found), found.state) if found else None
+
+        return cast("tuple[Sealed, ChainState] | None", await self._appender.submit(seal, size=size))
+
+    async def _after_reading(self, draft: Draft, size: int) -> tuple[Sealed, ChainState]:
+        verify = partial(self._chains.verified, draft.session_id, excluding=draft.window_id, again="once")
+        found = await self._readers.run(verify)
+        return await self._appender.submit(partial(self._seal, draft=draft, found=found), size=size), found.state
+
+    def _seal(self, writing: Writing, draft: Draft, found: VerifiedChain) -> Sealed:
+        recheck = partial(self._chains.prefixes.recheck, session_id=draft.session_id)
+        return self._sealer.seal(writing, draft, verified=found, recheck=recheck)
 
     async def record(self, request: audit_pb2.RecordRequest) -> audit_pb2.RecordResponse:
         """Append events, to a broken chain too: recording hides no fault, and losing the record might."""

@@ -19,6 +19,8 @@ _NOT_A_TEXT = "\ufffd"
 Row = Sequence[Any]
 _EVENT = (str, int, str, str, int, str, str, int, str)
 """The types of an event's row."""
+_WINDOW = (str, str, int, str, str, str, int, int, str, str, str, str, str, int, str, str, str)
+"""The types of a window's row without the report's bytes."""
 
 
 def text(value: Any) -> str:
@@ -56,6 +58,8 @@ def event_row(event: EventRecord) -> tuple[Any, ...]:
 
 def window(row: Row) -> WindowRecord:
     """Return the window in a row of ``statements.WINDOW`` and the report's bytes."""
+    if tuple(map(type, row[:17])) == _WINDOW:  # the common case, as for events
+        return WindowRecord(*(*row[:3], _ids(row[3]), *row[4:15], _report_hash(row[17]), *row[15:17]))
     return WindowRecord(
         session_id=text(row[0]),
         window_id=text(row[1]),

@@ -21,7 +21,8 @@ from interlock.audit.requests import Note
 from interlock.audit.streams.sinks import REPORT, Sink
 from interlock.domain.chain import audit_events
 from interlock.domain.chain.audit_events import SEVERITIES, STREAM_TYPES
-from interlock.domain.chain.chain import EventRecord, canonical_json
+from interlock.domain.chain.canonical import canonical_json
+from interlock.domain.chain.chain import EventRecord
 from interlock.domain.chain.marks import TRUNCATED
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.merkle.entries import LOG_SESSION

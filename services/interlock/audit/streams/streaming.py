@@ -76,17 +76,21 @@ class Streaming:
 
     def require(self) -> None:
         """Refuse with AUDIT_SINK_LAG while a required sink is too far behind. It blocks: call it in a reader thread."""
-        required = [sink for sink in self._sinks.values() if sink.required]
-        if not required:
+        if not self.required:
             return
         size = self._log.log_size()
-        for sink in required:
+        for sink in filter(lambda sink: sink.required, self._sinks.values()):
             if size - self._log.cursor(sink.name) > sink.max_lag:
                 raise unavailable(
                     "AUDIT_SINK_LAG",
                     "a required sink is too far behind; no window is sealed",
                     sink=sink.name,
                 )
+
+    @property
+    def required(self) -> bool:
+        """Whether there is a sink without which no window is sealed."""
+        return any(sink.required for sink in self._sinks.values())
 
     def notice(self, notes: Iterable[Note]) -> None:
         """Count the reports that a policy requests but this deployment does not deliver (SPEC-006 §7.2)."""

@@ -20,7 +20,7 @@ from interlock.audit.sealing.verify import require_valid_chain
 from interlock.audit.settlements import settlement_message
 from interlock.audit.store.log import AuditLog, Chain
 from interlock.domain import ids
-from interlock.domain.chain.chain import canonical_json
+from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.errors import invalid
 from interlock.runtime.keys.derivation import Keyring
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +36,6 @@ RESPONSE_RELEASED = "RESPONSE_RELEASED"
 KeyOf = Callable[[int], bytes | None]
 """Returns a session's HMAC key for a key version; ``None`` for an unavailable version."""
 
-_CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -137,11 +135,6 @@ class Verification:
 def content_hash(content: bytes) -> str:
     """Return ``sha256:<hex>`` of *content*."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
-
-
-def canonical_json(value: object) -> str:
-    """Return the canonical text of a JSON value: sorted keys, no spaces, UTF-8 kept, no NaN."""
-    return _CANONICAL.encode(value)
 
 
 def window_hmac(

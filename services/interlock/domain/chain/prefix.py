@@ -9,6 +9,7 @@ that were verified.
 from __future__ import annotations
 
 import hashlib
+import marshal
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -92,7 +93,7 @@ class Prefix:
 
     def add(self, windows: Iterable[WindowRecord], events: Iterable[EventRecord]) -> None:
         """Take over what was verified to continue this prefix."""
-        rows = {window.window_id: window for window in windows}
+        rows, event = {window.window_id: window for window in windows}, None
         for event in events:
             self._open[0].update(_event_bytes(event))
             self.sequence, self.hmac = event.sequence, event.hmac
@@ -100,9 +101,10 @@ class Prefix:
                 self._seal(rows[event.window_id])
             else:
                 self._note(event)
-            self.anchor = digest_of_event(event)
             if self._windows == SEGMENT_WINDOWS or self.sequence - self._first + 1 >= SEGMENT_EVENTS:
                 self._end_segment()
+        if event is not None:
+            self.anchor = digest_of_event(event)
 
     def _seal(self, window: WindowRecord) -> None:
         self.links[window.window_id] = link_of(window)
@@ -218,19 +220,28 @@ def digest_of_event(event: EventRecord) -> bytes:
 
 
 def _event_bytes(event: EventRecord) -> bytes:
-    return repr((
+    return _bytes((
         event.session_id, event.sequence, event.window_id, event.event_type, event.severity, event.timestamp,
         event.data_json, event.key_version, event.hmac,
-    )).encode()  # fmt: skip
+    ))  # fmt: skip
 
 
 def _window_bytes(window: WindowRecord) -> bytes:
-    return repr((
+    return _bytes((
         window.session_id, window.window_id, window.window_number, window.parent_ids, window.response_hash,
         window.report_hash, window.risk_level, window.charge_micros, window.status, window.settle_json, window.trail_id,
         window.request_hash, window.timestamp, window.key_version, window.hmac, window.content_hash,
         window.sealed_report_hash, window.stored_report_hash,
-    )).encode()  # fmt: skip
+    ))  # fmt: skip
+
+
+def _bytes(fields: tuple[Any, ...]) -> bytes:
+    """Return bytes that no other fields have. Only this process compares them, so that they need not stay the same."""
+    return marshal.dumps(fields, _WITHOUT_REFERENCES)
+
+
+_WITHOUT_REFERENCES = 2
+"""The last version of marshal whose bytes depend on the values alone."""
 
 
 def _hasher() -> hashlib.blake2b:

@@ -174,7 +174,9 @@ def _treatment(
     The budget after this response's own charge does not count: a better answer costs less, and this one is not charged
     when another replaces it (SPEC-005 §19.3).
     """
-    if findings.prohibited or max(situation.breaker, breaker_state(situation.budget)) is BreakerState.OPEN:
+    if not situation.progress.remediable or findings.prohibited:
+        return None
+    if max(situation.breaker, breaker_state(situation.budget)) is BreakerState.OPEN:
         return None
     tried = treatment(policy, findings, broken, situation.progress, lasting=_lasting(situation, policy, findings))
     if tried and tried.action is not Action.REDISPATCH and _state(situation) is BreakerState.OPEN:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,20 @@ def options(settings: Settings, largest_request: int) -> list[tuple[str, int]]:
     ]
 
 
+class _ByName:
+    """A server that finds methods by their name with each call.
+
+    The generated code registers each method too. grpc.aio then keeps one waiting task for each method, and every call walks
+    over all of them.
+    """
+
+    def __init__(self, server: grpc.aio.Server) -> None:
+        self.add_generic_rpc_handlers = server.add_generic_rpc_handlers
+
+    def add_registered_method_handlers(self, _service: str, _handlers: Mapping[str, Any]) -> None:
+        """Leave the methods to the generic handlers, which have all of them."""
+
+
 class RpcServer:
     """Serves one or more services until it is drained, on one port or on a Unix socket that only its owner may open."""
 
@@ -80,11 +94,12 @@ class RpcServer:
 
     async def start(self) -> int:
         """Bind, serve, and return the port; 0 with a socket. Refused with PORT_IN_USE if the place is taken."""
+        by_name = _ByName(self._server)
         for service in self.services:
-            service.register(service.servicer, self._server)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+            service.register(service.servicer, by_name)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, by_name)
         if self._reflects():
-            _add_reflection([name for service in self.services for name in service.full_names], self._server)
+            _add_reflection([name for service in self.services for name in service.full_names], by_name)
         self.port = self._bound() if self._socket is None else self._bound_to(self._socket)
         await self._health.start()
         await self._server.start()
@@ -154,7 +169,7 @@ def port_in_use(wanted: str, name: str) -> Exception:
     )
 
 
-def _add_reflection(names: list[str], server: grpc.aio.Server) -> None:
+def _add_reflection(names: list[str], server: _ByName) -> None:
     """Serve reflection under both names: newer clients try v1 first, and its messages equal v1alpha's byte for byte."""
     servicer = reflection.aio.ReflectionServicer([*names, health.SERVICE_NAME, reflection.SERVICE_NAME])
     reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, server)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import Micros, as_decimal
+from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.policy.policy_text import parse
 from interlock.sidecar.trail.response_headers import word
 
@@ -36,8 +36,6 @@ REASONS = {
 
 FAN_OUT, FAN_IN = "FAN_OUT", "FAN_IN"
 """Patterns of windows (SPEC-004 §3.1)."""
-
-_JSON = json.JSONEncoder(sort_keys=True, allow_nan=False)
 
 LONGEST_LIST = 512
 """Ids listed in one event; the counts are exact, and the sealed report holds every one."""
@@ -72,7 +70,7 @@ class Dispatch:
 def event(kind: str, severity: audit_pb2.Severity.ValueType, /, **data: Any) -> audit_pb2.NewEvent:
     """Return an event with key fields *data*; what is ``None`` is left out."""
     fields = {name: value for name, value in data.items() if value is not None}
-    return audit_pb2.NewEvent(event_type=kind, severity=severity, data_json=_JSON.encode(fields))
+    return audit_pb2.NewEvent(event_type=kind, severity=severity, data_json=canonical_json(fields))
 
 
 def session_created(session_id: str, scope: str, policy_hash: str, **tree: Any) -> audit_pb2.NewEvent:

@@ -1,6 +1,6 @@
 """Response headers, out of the result of each step of a call (HDR-4, HDR-5; SPEC-005 §20; SPEC-012 §3).
 
-Every value is a number, an id or a word of a fixed list; ``headers.admissible`` leaves out what is not. A signal that is
+Every value is a number, an id or a word of a fixed list; ``ResponseHeaders.set`` leaves out what is not. A signal that is
 absent has no header: it never reads as a good value. Nothing here is sent to a provider (SPEC-012 §3.3, HDR-3).
 """
 
@@ -47,11 +47,11 @@ class ResponseHeaders:
 
     def set(self, values: Mapping[str, str | None]) -> None:
         """Set header values; what is absent or does not match its grammar is left out, and so is what it replaces."""
-        kept = headers.admissible(values)
-        if len(kept) < len(values):
-            for name in values.keys() - kept.keys():
+        for name, value in values.items():
+            if value is not None and RESPONSE_SYNTAX[name].fullmatch(value):
+                self.headers[name] = value
+            else:
                 self.headers.pop(name, None)
-        self.headers.update(kept)
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """Return the headers as trailing metadata, in lower case."""

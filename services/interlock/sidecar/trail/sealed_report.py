@@ -15,7 +15,7 @@ from google.protobuf import json_format
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.domain.chain.chain import canonical_json
+from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.headers.headers import admissible
 from interlock.runtime.clock import iso8601, system_clock
 from interlock.sidecar.trail.response_headers import chain_word

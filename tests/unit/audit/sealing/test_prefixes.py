@@ -347,3 +347,69 @@ def test_the_memory_of_many_sessions_is_bounded(tmp_path):
 
     assert wholes() == before + 1
     assert prefixes.weight == most
+
+
+class TestSealedInOneHop:
+    """A window whose chain was read for it is sealed without reading it once more, if the chain still ends as it did."""
+
+    @staticmethod
+    def due(process: Process) -> None:
+        process.prefixes.verified(process.log, session_id(), again="due")
+
+    @staticmethod
+    def unchanged(process: Process):
+        """What a transaction is told."""
+        [outcome] = process.log.commit([lambda writing: process.prefixes.unchanged(writing, session_id())])
+        return outcome.value
+
+    @pytest.mark.req("ATT-4")
+    def test_it_says_what_a_reading_says(self, process):
+        """The same head, state and failures."""
+        self.due(process)
+
+        assert process.prefixes.read_lately(session_id())
+        assert self.unchanged(process) == process.verified()
+
+    @pytest.mark.req("ATT-4")
+    def test_one_reading_is_for_one_window(self, process):
+        """The next window's chain is read again, so that the bound counts windows."""
+        self.due(process)
+        self.unchanged(process)
+
+        assert not process.prefixes.read_lately(session_id())
+        assert self.unchanged(process) is None
+
+    @pytest.mark.req("ATT-4")
+    def test_a_chain_that_was_not_read_again_is_not_enough(self, process):
+        """A reading that left out what was due does not count."""
+        process.verified()
+
+        assert self.unchanged(process) is None
+
+    @pytest.mark.req("ATT-4")
+    def test_a_chain_that_has_grown_is_read(self, process):
+        """What came since is in no state that was verified."""
+        self.due(process)
+        notes = requests.notes([event()])
+        process.log.commit([partial(SEALER.record, session_id=session_id(), window_id="", notes=notes)])
+
+        assert self.unchanged(process) is None
+
+    @pytest.mark.req("PRV-2")
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "UPDATE events SET data_json = '{\"a\":1}' WHERE sequence = (SELECT MAX(sequence) FROM events)",
+            "UPDATE events SET severity = 1 WHERE sequence = (SELECT MAX(sequence) FROM events)",
+            "DELETE FROM windows WHERE window_number = 3",
+        ],
+    )
+    def test_what_was_tampered_with_since_the_reading_is_not_sealed_on(self, process, statement):
+        """The last entry and the number of windows are compared inside the transaction that seals."""
+        self.due(process)
+        with Attacker(process.log.path) as attack:
+            attack(statement)
+
+        assert self.unchanged(process) is None
+        with pytest.raises(ChainBroken):
+            process.verified()

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import pytest
 
+from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.chain.chain import (
     EventRecord,
     Fault,
     Integrity,
     WindowRecord,
-    canonical_json,
     chained,
     content_hash,
     event_hmac,

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import pytest
 
+from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.chain.chain import (
     EventRecord,
     Fault,
     Integrity,
     Verification,
     WindowRecord,
-    canonical_json,
     chained,
     content_hash,
     event_faults,

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.domain.chain.chain import EventRecord, canonical_json
+from interlock.domain.chain.canonical import canonical_json
+from interlock.domain.chain.chain import EventRecord
 from interlock.domain.merkle.entry import decode_entry, encode_entry
 
 TEXT = st.text(st.characters(exclude_categories=()), max_size=12)
