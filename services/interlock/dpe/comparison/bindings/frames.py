@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from interlock.dpe.comparison.bindings import predicates
-from interlock.dpe.comparison.bindings.fillers import Filler, clause, fillers
+from interlock.dpe.comparison.bindings.fillers import Filler, clause, fillers, key
 from interlock.dpe.comparison.bindings.moods import (
     has_subject,
     is_finite,
@@ -57,6 +58,12 @@ class PredicateFrame:
         for slot, filled in self.slots.items():
             for each in filled:
                 yield slot, each
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The keys of its predicate, as it is written too, and of its fillers."""
+        own = {self.predicate, *map(key, (self.predicate, *self.written.split()))}
+        return frozenset(own | {word for _, filler in self.all() for word in filler.all})
 
 
 def frames(sentence: Any) -> tuple[PredicateFrame, ...]:

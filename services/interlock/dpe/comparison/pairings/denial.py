@@ -32,8 +32,9 @@ def denied(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
             for stated in source.frames if _is_of_the_same(claim, source) else ():
                 if _is_denied(frame, stated) and not _is_told(frame, claim, evidence):
                     return Misbinding(
-                        NEGATION_FLIP, "predicate", _written(stated), _written(frame), source.text, source.fact_id
-                    )
+                        NEGATION_FLIP, "predicate", _written(stated), _written(frame), source.text, source.fact_id,
+                        about=frame.words,
+                    )  # fmt: skip
     return None
 
 
