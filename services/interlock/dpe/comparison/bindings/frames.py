@@ -23,6 +23,7 @@ from interlock.dpe.comparison.bindings.moods import (
 )
 from interlock.dpe.comparison.bindings.phrases import CAUSES, phrases_of
 from interlock.dpe.comparison.bindings.slots import CLAUSES, PARTICLES, Slots, slots_of
+from interlock.dpe.comparison.bindings.successions import SUCCEED, succession
 from interlock.dpe.text.wordlists import word_set
 
 _AS_ROLE = word_set("join serve work act appoint name hire elect nominate confirm")
@@ -138,6 +139,7 @@ def _of_verb(verb: Any) -> Iterator[PredicateFrame]:
         if cause in slots:
             yield replace(frame, predicate=predicates.CAUSE, slots={"agent": slots[cause], "object": (clause(verb),)})
     yield from _supported(frame, verb)
+    yield from _succeeding(frame, verb, slots)
     if lemma in _AS_ROLE and "as" in slots and (holder := slots.get("object") or slots.get("agent")):
         yield replace(frame, predicate=predicates.BE, slots={"agent": holder, "role": slots["as"]})
     yield from _linked(verb)
@@ -153,6 +155,12 @@ def _supported(frame: PredicateFrame, verb: Any) -> Iterator[PredicateFrame]:
     thing = phrases_of(noun).get("of", ())
     slots = {**{k: v for k, v in plain.slots.items() if k != "object"}, **({"object": thing} if thing else {})}
     yield replace(plain, predicate=named, slots=slots)
+
+
+def _succeeding(frame: PredicateFrame, verb: Any, slots: Slots) -> Iterator[PredicateFrame]:
+    """Yield who takes whose place, where a verb tells of it."""
+    if places := succession(verb, slots):
+        yield replace(frame, predicate=SUCCEED, slots=places, modality="")
 
 
 def _adjective(verb: Any) -> Any:

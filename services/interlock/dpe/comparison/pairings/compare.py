@@ -19,6 +19,7 @@ from interlock.dpe.comparison.pairings.exchanged import exchanged
 from interlock.dpe.comparison.pairings.parallel import crossed_values
 from interlock.dpe.comparison.pairings.partners import partnered
 from interlock.dpe.comparison.pairings.reordered import reordered
+from interlock.dpe.comparison.pairings.traded import traded
 
 
 def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]) -> list[Misbinding]:
@@ -33,7 +34,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         found.append(replace(swap, about=claimed.content))
     if not found and (other := partnered(claimed, evidence) or turned_word(claimed, evidence)) is not None:
         found.append(_within(other, claimed))
-    for rule in (crossed_actors, crossed_values, reordered, denied, overstated):
+    for rule in (crossed_actors, crossed_values, traded, reordered, denied, overstated):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
     limit = unbounded(claimed, evidence, mentioned)
