@@ -16,9 +16,9 @@ from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.fillers import key
 from interlock.dpe.comparison.bindings.findings import Misbinding
 from interlock.dpe.comparison.bindings.order import steps
-from interlock.dpe.comparison.bindings.parts import WHOLE
 from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
 from interlock.dpe.comparison.bindings.reading import Passages
+from interlock.dpe.comparison.bindings.stretches.parts import WHOLE
 from interlock.dpe.comparison.cues import NUMBER_CHANGED
 from interlock.dpe.comparison.pairings.compare import compare
 from interlock.dpe.document import Claim, Distortion, Sentence

@@ -11,8 +11,8 @@ from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.comparison.bindings.frames import PredicateFrame, frames
 from interlock.dpe.comparison.bindings.limits import Limit, degree, limits
 from interlock.dpe.comparison.bindings.order import Order, orders
-from interlock.dpe.comparison.bindings.parts import WHOLE, Parted, parted
-from interlock.dpe.comparison.bindings.pieces import Piece, pieces, whole
+from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, Parted, parted
+from interlock.dpe.comparison.bindings.stretches.pieces import Piece, pieces, whole
 from interlock.dpe.values.frames import STOP
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, NEGATION_FLIP, Misbinding
-from interlock.dpe.comparison.bindings.parts import EVENT, NAME, NOUN, POLARITY, WEEKDAY, Bead, Part
 from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.bindings.stretches.parts import EVENT, NAME, NOUN, POLARITY, WEEKDAY, Bead, Stretch
 from interlock.dpe.comparison.cues import DATE_SHIFTED, NUMBER_CHANGED
 from interlock.dpe.values.quantities import DATE
 
@@ -33,7 +33,7 @@ def traded(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     return None
 
 
-def _traded(part: Part, one: Part, other: Part) -> tuple[Bead, Bead, Bead, Bead] | None:
+def _traded(part: Stretch, one: Stretch, other: Stretch) -> tuple[Bead, Bead, Bead, Bead] | None:
     """Return a word of each half that a part has, and those in whose places they stand; of one half first, then of the other."""
     if not part.senses & (one.senses | other.senses):
         return None
@@ -58,15 +58,15 @@ def _traded(part: Part, one: Part, other: Part) -> tuple[Bead, Bead, Bead, Bead]
     return None
 
 
-def _side(half: Part) -> Bead:
+def _side(half: Stretch) -> Bead:
     return Bead(half.polarity, POLARITY, half.polarity)
 
 
-def _own(part: Part, other: Part) -> Iterator[Bead]:
+def _own(part: Stretch, other: Stretch) -> Iterator[Bead]:
     return (bead for bead in part.beads if bead.sense not in other.senses)
 
 
-def _exclusive(beads: Iterable[Bead], after: Part) -> Iterator[Bead]:
+def _exclusive(beads: Iterable[Bead], after: Stretch) -> Iterator[Bead]:
     """Yield the words of a first half that a pronoun or a missing subject of the second cannot stand for."""
     for bead in beads:
         if bead.sort in {NAME, NOUN} and (after.carried or (after.bare and not after.gapped)):
@@ -76,7 +76,7 @@ def _exclusive(beads: Iterable[Bead], after: Part) -> Iterator[Bead]:
         yield bead
 
 
-def _same_sort(bead: Bead, part: Part) -> bool:
+def _same_sort(bead: Bead, part: Stretch) -> bool:
     if bead.sort == POLARITY:
         return True
     sorts = {each.sort for each in part.beads if each.sense == bead.sense}
@@ -91,7 +91,7 @@ def _rival(bead: Bead, among: list[Bead], senses: frozenset[str]) -> Bead | None
     return max(alike, key=lambda each: len(each.text.split()))
 
 
-def _is_close(found: tuple[Bead, ...], part: Part, source: ReadSentence) -> bool:
+def _is_close(found: tuple[Bead, ...], part: Stretch, source: ReadSentence) -> bool:
     """Whether a part says little else than its source where only a *not* is on the other side: much may be so of one thing."""
     if all(bead.sort != POLARITY for bead in found):
         return True
@@ -113,7 +113,7 @@ def _is_told(found: tuple[Bead, ...], source: ReadSentence, evidence: Evidence) 
     )
 
 
-def _finding(found: tuple[Bead, Bead, Bead, Bead], source: ReadSentence, part: Part) -> Misbinding:
+def _finding(found: tuple[Bead, Bead, Bead, Bead], source: ReadSentence, part: Stretch) -> Misbinding:
     x, y, beside_x, beside_y = found
     if POLARITY in {x.sort, y.sort}:
         turned = y if x.sort == POLARITY else x

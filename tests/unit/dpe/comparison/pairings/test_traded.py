@@ -6,7 +6,7 @@ import pytest
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP
-from interlock.dpe.comparison.bindings.parts import parted
+from interlock.dpe.comparison.bindings.stretches.parts import parted
 from interlock.dpe.comparison.cues import DATE_SHIFTED, NUMBER_CHANGED
 from interlock.dpe.comparison.pairings.traded import traded
 from tests.support.dpe import pipeline

@@ -56,7 +56,7 @@ class Bead:
 
 
 @dataclass(frozen=True)
-class Part:
+class Stretch:
     """A stretch of a sentence. ``limited``: it compares or supposes. ``bare``: its verb has no subject in it.
 
     ``carried``: a pronoun that acts or owns in it may stand for anything before it, and ``pointing``: so may any other.
@@ -81,8 +81,8 @@ class Part:
 class Parted:
     """A sentence cut into its parts, and each way to cut it into two."""
 
-    parts: tuple[Part, ...] = ()
-    halves: tuple[tuple[Part, Part], ...] = ()
+    parts: tuple[Stretch, ...] = ()
+    halves: tuple[tuple[Stretch, Stretch], ...] = ()
 
 
 WHOLE = Parted()
@@ -112,7 +112,7 @@ def parted(sentence: Any) -> Parted:
     )
 
 
-def _listed(parts: Sequence[Part]) -> Iterator[Part]:
+def _listed(parts: Sequence[Stretch]) -> Iterator[Stretch]:
     """Yield parts, of which one that goes on with a list tells nothing by itself: *Finn and | Holm fill bags*."""
     opened = False
     for part in parts:
@@ -120,7 +120,7 @@ def _listed(parts: Sequence[Part]) -> Iterator[Part]:
         opened = bool(part.beads) and not part.polarity and all(bead.sort in {NAME, NOUN} for bead in part.beads)
 
 
-def _aligned(one: Part, other: Part) -> tuple[Part, Part]:
+def _aligned(one: Stretch, other: Stretch) -> tuple[Stretch, Stretch]:
     """Return two halves, the first with those words only that the second has others for, where the second leaves some out.
 
     In *the hall is open to women on Mondays and to men on Wednesdays* the hall belongs to both.
@@ -165,7 +165,7 @@ def _cuts(tokens: Sequence[Any]) -> list[int]:
     return cuts
 
 
-def _part(tokens: Sequence[Any], beads: Sequence[Bead | None], first: int, last: int) -> Part:
+def _part(tokens: Sequence[Any], beads: Sequence[Bead | None], first: int, last: int) -> Stretch:
     own = tokens[first:last]
     lows = {t.lower_ for t in own}
     subject = any(t.dep_ in SUBJECTS | PASSIVE_SUBJECTS and t.lower_ not in _RELATIVE for t in own)
@@ -174,7 +174,7 @@ def _part(tokens: Sequence[Any], beads: Sequence[Bead | None], first: int, last:
     elliptic = bool(said) and (said[-1].pos_ == "AUX" or said[-1].lower_ in {"not", "n't"})
     remnant = not subject and all(t.tag_ in {"VB", "VBN"} and t.pos_ == "VERB" for t in verbs)
     denied = sum(t.lower_ in _DENYING for t in own)
-    return Part(
+    return Stretch(
         tuple(dict.fromkeys(bead for bead in beads[first:last] if bead is not None)),
         limited=bool(lows & _LIMITING) or denied > 1,
         polarity="-" if denied else "+" if verbs or "but" in lows else "",
