@@ -15,11 +15,13 @@ from interlock.dpe.comparison.bindings import predicates
 from interlock.dpe.comparison.bindings.fillers import Filler, clause, fillers, key
 from interlock.dpe.comparison.bindings.moods import (
     has_subject,
+    is_conditional,
     is_finite,
     is_hypothetical,
     is_negated,
     level_of,
     modality_of,
+    prefers,
 )
 from interlock.dpe.comparison.bindings.phrases import CAUSES, phrases_of
 from interlock.dpe.comparison.bindings.slots import CLAUSES, PARTICLES, Slots, slots_of
@@ -38,7 +40,7 @@ class PredicateFrame:
     """A predicate with the fillers of its slots. ``noun``: it was read from a noun, which says less surely who did what.
 
     ``clause`` numbers the clauses with a subject of their own, from 1 (0: no such clause), and ``level`` tells which are
-    coordinated: those of one level are.
+    coordinated: those of one level are. ``conditional``: it holds in one case, or of one phrase, only.
     """
 
     predicate: str
@@ -53,6 +55,7 @@ class PredicateFrame:
     clause: int = 0
     level: int = 0
     written: str = field(default="", compare=False)
+    conditional: bool = False
 
     def all(self) -> Iterator[tuple[str, Filler]]:
         """Yield every filler with its slot."""
@@ -133,6 +136,7 @@ def _of_verb(verb: Any) -> Iterator[PredicateFrame]:
         clause=verb.i + 1 if has_subject(verb) else 0,
         level=level_of(verb),
         written=_verb_text(verb),
+        conditional=is_conditional(verb) or (negated and prefers(verb)),
     )
     yield frame
     for cause in CAUSES:

@@ -65,6 +65,8 @@ def _is_denied(claim: PredicateFrame, source: PredicateFrame) -> bool:
     """Whether two frames are of one event and about the same, and one of them denies it."""
     if sense_of(claim.predicate) != sense_of(source.predicate) or claim.negated is source.negated or not _tells(source):
         return False
+    if source.conditional and not claim.conditional:
+        return False
     denying, saying = (claim, source) if claim.negated else (source, claim)
     if saying.modality != denying.modality and not (saying.modality == "may" and denying.modality == "must"):
         return False

@@ -53,9 +53,18 @@ def _traded(part: Stretch, one: Stretch, other: Stretch) -> tuple[Bead, Bead, Be
             if {x.sort, y.sort} <= _SAID or not (_same_sort(x, part) and _same_sort(y, part)):
                 continue
             left, right = _rival(x, second, senses), _rival(y, first, senses)
-            if left is not None and right is not None:
+            if left is None or right is None:
+                continue
+            if _acts(left, y, other) and _acts(right, x, one):
                 return x, y, right, left
     return None
+
+
+def _acts(rival: Bead, beside: Bead, half: Stretch) -> bool:
+    """Whether a name stands before the event of its half, as who acts in it. Behind it, another noun does: *the pair met Lund*."""
+    if rival.sort != NAME or beside.sort != EVENT:
+        return True
+    return half.beads.index(rival) < half.beads.index(beside)
 
 
 def _side(half: Stretch) -> Bead:

@@ -138,7 +138,7 @@ def _aligned(one: Stretch, other: Stretch) -> tuple[Stretch, Stretch]:
             if candidate.sort == bead.sort:
                 kept.append(candidate)
                 break
-    told = one.polarity and other.polarity and one.polarity != other.polarity
+    told = one.polarity and other.polarity and one.polarity != other.polarity and not (one.limited or other.limited)
     sides = (one.polarity, other.polarity) if told else ("", "")
     return replace(one, beads=tuple(kept), polarity=sides[0]), replace(other, polarity=sides[1])
 
@@ -172,7 +172,8 @@ def _part(tokens: Sequence[Any], beads: Sequence[Bead | None], first: int, last:
     verbs = [t for t in own if t.pos_ in {"VERB", "AUX"}]
     said = [t for t in own if not t.is_punct]
     elliptic = bool(said) and (said[-1].pos_ == "AUX" or said[-1].lower_ in {"not", "n't"})
-    remnant = not subject and all(t.tag_ in {"VB", "VBN"} and t.pos_ == "VERB" for t in verbs)
+    left_out = {"VB", "VBN"} if "but" in lows else {"VBN"}  # but not exchange; a bare verb after *and* is a request
+    remnant = not subject and all(t.tag_ in left_out and t.pos_ == "VERB" for t in verbs)
     denied = sum(t.lower_ in _DENYING for t in own)
     return Stretch(
         tuple(dict.fromkeys(bead for bead in beads[first:last] if bead is not None)),
