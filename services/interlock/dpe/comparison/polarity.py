@@ -24,6 +24,7 @@ _AUXILIARIES = word_set(
     "do does did is are was were be been being am has have had will would shall should can could may might must "
     "to of the a an any some all both longer yet ever"
 )
+_FINITE = word_set("is are was were has have had do does did will would shall should can could may might must")
 _STRENGTHENERS = word_set(
     "will all always every definitely certainly completely fully is are was were has have had do does"
 )
@@ -126,6 +127,7 @@ def _words(elements: Sequence[Element]) -> list[str]:
 
 def _polarity_flip(claim_words: Sequence[str], source_words: Sequence[str]) -> tuple[str, str] | None:
     """Return what flips the polarity in one edit: a negator on one side only, or words of opposite direction."""
+    claim_words, source_words = _affirmed(claim_words), _affirmed(source_words)
     if sum(_is_content(word) for word in claim_words) > 2 or sum(_is_content(word) for word in source_words) > 2:
         return None  # a whole phrase was added or dropped
     opposite = next(
@@ -141,6 +143,14 @@ def _polarity_flip(claim_words: Sequence[str], source_words: Sequence[str]) -> t
     if (negations + (opposite is not None)) % 2 == 0:
         return None
     return opposite or (" ".join(source_words), " ".join(claim_words))
+
+
+def _affirmed(words: Sequence[str]) -> Sequence[str]:
+    """Return words without what they only deny in favour of what follows: *not to staff, but to the food bank*."""
+    if "but" not in words:
+        return words
+    cut = len(words) - words[::-1].index("but")
+    return words[cut:] if any(is_negator(word) for word in words[:cut]) else words
 
 
 def _is_content(word: str) -> bool:
@@ -177,13 +187,24 @@ def _negators_near(sentence: FramedSentence, frame: Frame, words: frozenset[str]
         low = frame.tokens[index].low
         if low in _EXCLUDING:
             found.append(low)  # seepage is excluded: it is not covered
-        elif is_negator(low) and not _is_failure(frame, index):
+        elif is_negator(low) and not _is_failure(frame, index) and not _prefers(sentence, frame, index, words):
             scope = [word for place, word in sentence.stems if place > index][:2]
             if not scope and low in _ELLIPTIC:
                 scope = [word for _, word in sentence.stems]  # a refund until Friday, after that none
             if any(word in words for word in scope):
                 found.append(low)
     return found
+
+
+def _prefers(sentence: FramedSentence, frame: Frame, index: int, words: frozenset[str]) -> bool:
+    """Whether a negator only prefers a phrase to another, and *words* are of the preferred one: *not on Mondays, but on Tuesdays*."""
+    lows = [frame.tokens[place].low for place in range(index, sentence.last)]
+    if "but" not in lows or any(low in _FINITE for low in lows[lows.index("but") :]):
+        return False
+    cut = index + lows.index("but")
+    denied = [word for place, word in sentence.stems if index < place < cut]
+    preferred = [word for place, word in sentence.stems if place > cut]
+    return any(word not in words for word in denied) and any(word in words for word in preferred)
 
 
 def _is_failure(frame: Frame, index: int) -> bool:

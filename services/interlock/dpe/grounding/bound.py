@@ -18,6 +18,7 @@ from interlock.dpe.comparison.bindings.findings import Misbinding
 from interlock.dpe.comparison.bindings.order import steps
 from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
 from interlock.dpe.comparison.bindings.reading import Passages
+from interlock.dpe.comparison.bindings.stretches.parts import WHOLE
 from interlock.dpe.comparison.cues import NUMBER_CHANGED
 from interlock.dpe.comparison.pairings.compare import compare
 from interlock.dpe.document import Claim, Distortion, Sentence
@@ -25,6 +26,7 @@ from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.placing.cells import taken
 from interlock.dpe.grounding.placing.fields import moved_fields
+from interlock.dpe.grounding.placing.holders import exchanged_holders
 from interlock.dpe.grounding.placing.scopes import scopes
 from interlock.dpe.grounding.support import content_stems
 from interlock.dpe.inference.language import Cancelled, Language, batches
@@ -66,7 +68,11 @@ async def distortions(
                 found |= _in_choice(own, reading, parses, sources, cancelled)
         if envelope.cut.records:
             records = scopes(envelope)
-            cells = {claim.claim_id: tuple(taken(claim, records)) for claim in claims if not cancelled()}
+            cells = {
+                claim.claim_id: (*taken(claim, records), *exchanged_holders(claim, records))
+                for claim in claims
+                if not cancelled()
+            }
             found = with_bindings({name: each for name, each in cells.items() if each}, found)
             if not cancelled():
                 found = with_bindings(moved_fields(claims, records), found)
@@ -136,7 +142,12 @@ def _evidence(
         if cancelled():
             break
         read |= known.of(texts, language.nlp)
-    passages = tuple(replace(each, fact_id=units[text]) for text, found in read.items() for each in found)
+    listed = {text for text in read if any(r.sentence.rstrip(".") in text for _, r in envelope.cut.records)}
+    passages = tuple(
+        replace(each, fact_id=units[text], parted=WHOLE if text in listed else each.parted)
+        for text, found in read.items()
+        for each in found
+    )
     return Evidence(passages, _steps(envelope, known, language) if not cancelled() else ())
 
 

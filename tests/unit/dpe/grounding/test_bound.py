@@ -69,6 +69,36 @@ async def test_a_finding_belongs_to_the_claim_that_it_is_about():
 @pytest.mark.models
 @pytest.mark.req("DPE-3")
 @pytest.mark.parametrize(
+    ("source", "answer", "turned"),
+    [
+        (
+            "The museum loaned the vase to Vienna, and the curator, who had restored it, travelled with it by train.",
+            "The museum loaned the vase to Vienna, and the curator, who had restored it, did not travel with it by train.",
+            "the curator did not travel with it by train",
+        ),
+        (
+            "The inspector visited the bakery, which had been closed for a week, and she signed the permit for the ovens.",
+            "The inspector visited the bakery, which had been closed for a week, and she never signed the permit for the ovens.",
+            "she never signed the permit for the ovens",
+        ),
+        (
+            "The crew repaired the pump, which had leaked since spring, and the harbour master reopened the lock.",
+            "The crew repaired the pump, which had leaked since spring, and the harbour master did not reopen the lock.",
+            "the harbour master did not reopen the lock",
+        ),
+    ],
+)
+async def test_a_denial_belongs_to_the_clause_that_has_its_words(source, answer, turned):
+    """A rule that reads the whole sentence names the clause, so that the claims beside it stay grounded."""
+    found = await report(answer, source)
+
+    assert [claim.text for claim in found.claims if claim.distortions] == [turned]
+    assert [c.text for c in found.claims if c.attribution != dpe_pb2.ATTRIBUTION_CONTEXT_GROUNDED] == [turned]
+
+
+@pytest.mark.models
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
     ("answer", "expected"),
     [
         ("Kim Berg is an analyst in Oslo.", []),

@@ -108,4 +108,35 @@ async def test_a_sense_turned_in_one_clause_is_found_in_its_sentence():
 
     bent = [claim.text for claim in report.claims if claim.distortions]
     assert report.risk_level > common_pb2.RISK_LEVEL_LOW
-    assert any("never" in text for text in bent)
+    assert len(bent) == 1
+    assert "never" in bent[0]
+
+
+@pytest.mark.req("DPE-3", "DPE-4")
+@pytest.mark.parametrize(
+    ("source", "bent", "faithful"),
+    [
+        (
+            "Parcels are not left on the porch, but with the neighbour.",
+            "Parcels are left on the porch.",
+            "Parcels are left with the neighbour.",
+        ),
+        (
+            "Spare seed is not sold to shops, but given to the school in Mill Lane.",
+            "Spare seed is sold to shops.",
+            "Spare seed goes to the school in Mill Lane.",
+        ),
+        (
+            "The hall is not heated in winter, but the chapel is heated.",
+            "The hall is heated in winter.",
+            "The chapel is heated.",
+        ),
+    ],
+)
+async def test_a_denial_is_of_its_own_phrase(source, bent, faithful):
+    """What is preferred to a denied phrase is not denied; to say the denied phrase is a flip."""
+    told, turned = [await pipeline().analyse(request(text, source)) for text in (faithful, bent)]
+
+    assert list(told.distortion_types) == []
+    assert "NEGATION_FLIP" in turned.distortion_types
+    assert turned.risk_level > common_pb2.RISK_LEVEL_LOW

@@ -13,7 +13,8 @@ __all__ = ["CONTEXT_STRIPPED", "ENTITY_SUBSTITUTED", "NEGATION_FLIP", "Misbindin
 class Misbinding:
     """A slot that a claim fills otherwise.
 
-    ``evidence`` is the sentence of the source, ``fact_id`` its fact, and ``about`` are the words of the claim's frame.
+    ``evidence`` is the sentence of the source, ``fact_id`` its fact, and ``about`` are the words of the claim's frame
+    or clause that it is about; empty where a rule looks at the whole sentence.
     """
 
     type: str

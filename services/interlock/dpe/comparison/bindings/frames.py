@@ -8,20 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from interlock.dpe.comparison.bindings import predicates
-from interlock.dpe.comparison.bindings.fillers import Filler, clause, fillers
+from interlock.dpe.comparison.bindings.fillers import Filler, clause, fillers, key
 from interlock.dpe.comparison.bindings.moods import (
     has_subject,
+    is_conditional,
     is_finite,
     is_hypothetical,
     is_negated,
     level_of,
     modality_of,
+    prefers,
 )
 from interlock.dpe.comparison.bindings.phrases import CAUSES, phrases_of
 from interlock.dpe.comparison.bindings.slots import CLAUSES, PARTICLES, Slots, slots_of
+from interlock.dpe.comparison.bindings.successions import SUCCEED, succession
 from interlock.dpe.text.wordlists import word_set
 
 _AS_ROLE = word_set("join serve work act appoint name hire elect nominate confirm")
@@ -36,7 +40,7 @@ class PredicateFrame:
     """A predicate with the fillers of its slots. ``noun``: it was read from a noun, which says less surely who did what.
 
     ``clause`` numbers the clauses with a subject of their own, from 1 (0: no such clause), and ``level`` tells which are
-    coordinated: those of one level are.
+    coordinated: those of one level are. ``conditional``: it holds in one case, or of one phrase, only.
     """
 
     predicate: str
@@ -51,12 +55,19 @@ class PredicateFrame:
     clause: int = 0
     level: int = 0
     written: str = field(default="", compare=False)
+    conditional: bool = False
 
     def all(self) -> Iterator[tuple[str, Filler]]:
         """Yield every filler with its slot."""
         for slot, filled in self.slots.items():
             for each in filled:
                 yield slot, each
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The keys of its predicate, as it is written too, and of its fillers."""
+        own = {self.predicate, *map(key, (self.predicate, *self.written.split()))}
+        return frozenset(own | {word for _, filler in self.all() for word in filler.all})
 
 
 def frames(sentence: Any) -> tuple[PredicateFrame, ...]:
@@ -125,12 +136,14 @@ def _of_verb(verb: Any) -> Iterator[PredicateFrame]:
         clause=verb.i + 1 if has_subject(verb) else 0,
         level=level_of(verb),
         written=_verb_text(verb),
+        conditional=is_conditional(verb) or (negated and prefers(verb)),
     )
     yield frame
     for cause in CAUSES:
         if cause in slots:
             yield replace(frame, predicate=predicates.CAUSE, slots={"agent": slots[cause], "object": (clause(verb),)})
     yield from _supported(frame, verb)
+    yield from _succeeding(frame, verb, slots)
     if lemma in _AS_ROLE and "as" in slots and (holder := slots.get("object") or slots.get("agent")):
         yield replace(frame, predicate=predicates.BE, slots={"agent": holder, "role": slots["as"]})
     yield from _linked(verb)
@@ -146,6 +159,12 @@ def _supported(frame: PredicateFrame, verb: Any) -> Iterator[PredicateFrame]:
     thing = phrases_of(noun).get("of", ())
     slots = {**{k: v for k, v in plain.slots.items() if k != "object"}, **({"object": thing} if thing else {})}
     yield replace(plain, predicate=named, slots=slots)
+
+
+def _succeeding(frame: PredicateFrame, verb: Any, slots: Slots) -> Iterator[PredicateFrame]:
+    """Yield who takes whose place, where a verb tells of it."""
+    if places := succession(verb, slots):
+        yield replace(frame, predicate=SUCCEED, slots=places, modality="")
 
 
 def _adjective(verb: Any) -> Any:

@@ -11,6 +11,7 @@ SUBJECTS = frozenset({"nsubj", "csubj"})
 PASSIVE_SUBJECTS = frozenset({"nsubjpass", "csubjpass"})
 _MUST = word_set("must shall")
 _MAY = word_set("may might could can")
+_CONDITIONS = word_set("if unless when once")
 _OBLIGED = word_set("have need oblige require compel")
 _CARRIED_OUT = word_set("begin start continue manage tend use come get commence proceed happen seem appear be")
 
@@ -54,6 +55,20 @@ def is_hypothetical(verb: Any) -> bool:
         if token.dep_ in {"ROOT", "relcl"}:
             break
     return bool(verb.sent.text.rstrip().endswith("?"))
+
+
+def is_conditional(verb: Any) -> bool:
+    """Whether a clause holds in one case only: *if the count differs, do not restart the pump*."""
+    return any(
+        c.dep_ == "advcl" and any(g.dep_ in {"mark", "advmod"} and g.lower_ in _CONDITIONS for g in c.children)
+        for c in verb.children
+    )
+
+
+def prefers(verb: Any) -> bool:
+    """Whether a denial only prefers one phrase to another: *they are not left on the porch, but with the neighbour*."""
+    joins = [t for c in verb.children for t in (c, *c.children) if t.lower_ == "but" and t.dep_ == "cc"]
+    return any(not any(c.dep_ == "conj" and c.pos_ in {"VERB", "AUX"} for c in t.head.children) for t in joins)
 
 
 def level_of(verb: Any) -> int:

@@ -11,7 +11,8 @@ from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.comparison.bindings.frames import PredicateFrame, frames
 from interlock.dpe.comparison.bindings.limits import Limit, degree, limits
 from interlock.dpe.comparison.bindings.order import Order, orders
-from interlock.dpe.comparison.bindings.pieces import Piece, pieces, whole
+from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, Parted, parted
+from interlock.dpe.comparison.bindings.stretches.pieces import Piece, pieces, whole
 from interlock.dpe.values.frames import STOP
 
 
@@ -31,6 +32,7 @@ class ReadSentence:
     whole: Piece | None = None
     senses: frozenset[str] = frozenset()
     orders: tuple[Order, ...] = ()
+    parted: Parted = WHOLE
 
     @cached_property
     def bag(self) -> frozenset[str]:
@@ -48,5 +50,5 @@ def passage(sentence: Any) -> ReadSentence:
     single = whole(sentence)
     return ReadSentence(
         sentence.text.strip(), frames(sentence), limits(sentence), held, word, content, clauses=found,
-        orders=orders(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
+        orders=orders(sentence), parted=parted(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
     )  # fmt: skip

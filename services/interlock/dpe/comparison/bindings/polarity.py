@@ -68,6 +68,8 @@ def _may_mean(claim: PredicateFrame, source: PredicateFrame, evidence: Evidence)
 
 def _is_of_the_same(claim: PredicateFrame, source: PredicateFrame, evidence: Evidence) -> bool:
     """Whether both frames surely are of the same things: every slot that one has and that matters."""
+    if source.conditional and not claim.conditional:
+        return False
     if source.hypothetical or source.noun or not source.finite or {claim.modality, source.modality} == {"may", ""}:
         return False
     mine, its = set(claim.slots), set(source.slots)

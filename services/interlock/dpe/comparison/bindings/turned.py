@@ -52,7 +52,7 @@ def turned_word(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
                     continue
                 if {mine, its} <= _FIRST_AND_THEN and told_from_the_other_end(claim.text, each.text):
                     continue
-                return Misbinding(NEGATION_FLIP, "predicate", its, mine, each.text, each.fact_id)
+                return Misbinding(NEGATION_FLIP, "predicate", its, mine, each.text, each.fact_id, about=clause.words)
     return None
 
 

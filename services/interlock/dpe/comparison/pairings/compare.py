@@ -19,12 +19,13 @@ from interlock.dpe.comparison.pairings.exchanged import exchanged
 from interlock.dpe.comparison.pairings.parallel import crossed_values
 from interlock.dpe.comparison.pairings.partners import partnered
 from interlock.dpe.comparison.pairings.reordered import reordered
+from interlock.dpe.comparison.pairings.traded import traded
 
 
 def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]) -> list[Misbinding]:
     """Return what one sentence binds otherwise than the sources. *mentioned* are the content words of its answer."""
     found = [
-        replace(finding, about=_words(frame))
+        replace(finding, about=frame.words)
         for frame in claimed.frames
         for finding in (_of_frame(frame, evidence),)
         if finding is not None
@@ -32,16 +33,17 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
     if not found and (swap := exchanged(claimed, evidence)) is not None:
         found.append(replace(swap, about=claimed.content))
     if not found and (other := partnered(claimed, evidence) or turned_word(claimed, evidence)) is not None:
-        found.append(replace(other, about=claimed.content))
-    for rule in (crossed_actors, crossed_values, reordered, denied, overstated):
+        found.append(_within(other, claimed))
+    for rule in (crossed_actors, crossed_values, traded, reordered, denied, overstated):
         if not found and (pair := rule(claimed, evidence)) is not None:
-            found.append(replace(pair, about=claimed.content))
+            found.append(_within(pair, claimed))
     limit = unbounded(claimed, evidence, mentioned)
     return [*found, *([replace(limit, about=claimed.content)] if limit is not None else [])]
 
 
-def _words(frame: PredicateFrame) -> frozenset[str]:
-    return frozenset([frame.predicate, *(word for _, filler in frame.all() for word in filler.all)])
+def _within(found: Misbinding, claimed: ReadSentence) -> Misbinding:
+    """Return a finding with the words of its sentence, where the rule does not say which clause it is about."""
+    return found if found.about else replace(found, about=claimed.content)
 
 
 def _of_frame(frame: PredicateFrame, evidence: Evidence) -> Misbinding | None:

@@ -31,7 +31,10 @@ def crossed_actors(claim: ReadSentence, evidence: Evidence) -> Misbinding | None
             for source in evidence.passages:
                 found = _exchanged(frame, mine, source, claim) if "|" not in source.text else None
                 if found is not None and not _is_told(frame, mine, evidence):
-                    return Misbinding(ENTITY_SUBSTITUTED, "agent", found.text, mine.text, source.text, source.fact_id)
+                    return Misbinding(
+                        ENTITY_SUBSTITUTED, "agent", found.text, mine.text, source.text, source.fact_id,
+                        about=frame.words,
+                    )  # fmt: skip
     return None
 
 

@@ -32,8 +32,9 @@ def denied(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
             for stated in source.frames if _is_of_the_same(claim, source) else ():
                 if _is_denied(frame, stated) and not _is_told(frame, claim, evidence):
                     return Misbinding(
-                        NEGATION_FLIP, "predicate", _written(stated), _written(frame), source.text, source.fact_id
-                    )
+                        NEGATION_FLIP, "predicate", _written(stated), _written(frame), source.text, source.fact_id,
+                        about=frame.words,
+                    )  # fmt: skip
     return None
 
 
@@ -63,6 +64,8 @@ def _is_of_the_same(claim: ReadSentence, source: ReadSentence) -> bool:
 def _is_denied(claim: PredicateFrame, source: PredicateFrame) -> bool:
     """Whether two frames are of one event and about the same, and one of them denies it."""
     if sense_of(claim.predicate) != sense_of(source.predicate) or claim.negated is source.negated or not _tells(source):
+        return False
+    if source.conditional and not claim.conditional:
         return False
     denying, saying = (claim, source) if claim.negated else (source, claim)
     if saying.modality != denying.modality and not (saying.modality == "may" and denying.modality == "must"):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
-from interlock.dpe.comparison.bindings.pieces import Piece
+from interlock.dpe.comparison.bindings.stretches.pieces import Piece
 from interlock.dpe.comparison.bindings.turned import are_opposite
 from interlock.dpe.comparison.cues import DATE_SHIFTED, NEGATION_FLIP, NUMBER_CHANGED
 from interlock.dpe.text.wordlists import word_set

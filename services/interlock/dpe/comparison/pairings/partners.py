@@ -68,8 +68,9 @@ def _other(mine: Filler, clause: SenseBag, claim: ReadSentence, told: list[_Told
     for its in _rivals(mine, clause, best.clause):
         if _are_two(mine, its) and not _names(claim, clause, mine, its):
             return Misbinding(
-                ENTITY_SUBSTITUTED, "partner", its.text, mine.text, best.sentence.text, best.sentence.fact_id
-            )
+                ENTITY_SUBSTITUTED, "partner", its.text, mine.text, best.sentence.text, best.sentence.fact_id,
+                about=clause.words,
+            )  # fmt: skip
     return None
 
 

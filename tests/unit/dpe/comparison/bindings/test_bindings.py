@@ -15,7 +15,6 @@ ALL = (*PAIRS, *MORE)
 KNOWN_GAPS = frozenset(
     {
         "The night train arrives in Vienna.",  # the parser takes "departs" for a noun
-        "Larkin Mills buys wool from Egypt.",  # gapping: from Peru and … from Egypt
         "Every five minutes the standby replicates to the primary database.",  # "replicates" is taken for a noun
         "Training brought in $3.1 million.",  # another predicate than the source's
         "Ian Reid said the company will appeal.",  # what was said is one word, and "we"
@@ -25,7 +24,6 @@ KNOWN_GAPS = frozenset(
         "The storm caused the blackout.",  # due to …, not to …
         "Sam Ode is mentored by Rita Paz.",  # "mentors" is taken for a noun
         "Ned Orr is the ambassador to Chile.",  # gapping: X as … and Y as …
-        "Ines Roca won the prize for chemistry.",  # gapping
         "The east wing opens on Thursday.",  # gapping
         "The white model is waterproof.",  # ellipsis: … is not
         "The opposition said the budget would create jobs.",  # the source says "it"

@@ -163,3 +163,19 @@ def test_any_and_however_lift_a_condition(source: str, bent: str, faithful: str)
     """A claim that holds of any, or however long, drops the condition of its source."""
     assert "condition" in [one.slot for one in found((source,), bent)]
     assert not found((source,), faithful)
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("source", "claim"),
+    [
+        (
+            "If the count differs, do not restart the pump and call the foreman.",
+            "Check the count before you restart the pump.",
+        ),
+        ("When the river is high, the ferry does not carry lorries.", "The ferry carries lorries."),
+    ],
+)
+def test_a_denial_of_one_case_denies_no_other(source: str, claim: str) -> None:
+    """What is not done in one case is no opposite of what is done, where the claim names no case."""
+    assert not [each for each in found((source,), claim) if each.slot == "predicate"]

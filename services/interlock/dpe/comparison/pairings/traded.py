@@ -1,0 +1,140 @@
+"""Traded words: a claim that puts two words together that its source keeps in two parts of one sentence (SPEC-005 §5.3).
+
+*Women swim on Mondays and men on Wednesdays* keeps *men* and *Mondays* apart: each has a word of the other's sort beside it. A claim
+with both of them, and with neither of those, has traded one for the other, whatever verb it uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, NEGATION_FLIP, Misbinding
+from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.bindings.stretches.parts import EVENT, NAME, NOUN, POLARITY, WEEKDAY, Bead, Stretch
+from interlock.dpe.comparison.cues import DATE_SHIFTED, NUMBER_CHANGED
+from interlock.dpe.values.quantities import DATE
+
+_SAID = frozenset({NOUN, EVENT})
+_LEAST = 2
+_MOSTLY = 0.6
+
+
+def traded(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
+    """Return the word that *claim* puts beside one of another part of its source, or ``None``."""
+    parts = [part for part in claim.parted.parts if part.beads and not part.limited]
+    for source in evidence.passages:
+        for one, other in source.parted.halves:
+            found = [(part, each) for part in parts if (each := _traded(part, one, other)) is not None]
+            for part, each in found:
+                sure = len(found) > 1 or _is_close(each, part, source)
+                if sure and not _is_told(each, source, evidence):
+                    return _finding(each, source, part)
+    return None
+
+
+def _traded(part: Stretch, one: Stretch, other: Stretch) -> tuple[Bead, Bead, Bead, Bead] | None:
+    """Return a word of each half that a part has, and those in whose places they stand; of one half first, then of the other."""
+    if not part.senses & (one.senses | other.senses):
+        return None
+    first, second = list(_exclusive(_own(one, other), other)), list(_own(other, one))
+    senses = part.senses
+    if one.polarity and part.polarity:  # the halves say yes and no of two things
+        first, second = [*first, _side(one)], [*second, _side(other)]
+        senses = senses | {part.polarity}
+    elif part.polarity == "-":
+        return None
+    mine = [bead for bead in first if bead.sense in senses]
+    its = [bead for bead in second if bead.sense in senses]
+    if not mine or not its or {b.sort for b in mine} & {b.sort for b in its}:
+        return None
+    for x in mine:
+        for y in its:
+            if {x.sort, y.sort} <= _SAID or not (_same_sort(x, part) and _same_sort(y, part)):
+                continue
+            left, right = _rival(x, second, senses), _rival(y, first, senses)
+            if left is None or right is None:
+                continue
+            if _acts(left, y, other) and _acts(right, x, one):
+                return x, y, right, left
+    return None
+
+
+def _acts(rival: Bead, beside: Bead, half: Stretch) -> bool:
+    """Whether a name stands before the event of its half, as who acts in it. Behind it, another noun does: *the pair met Lund*."""
+    if rival.sort != NAME or beside.sort != EVENT:
+        return True
+    return half.beads.index(rival) < half.beads.index(beside)
+
+
+def _side(half: Stretch) -> Bead:
+    return Bead(half.polarity, POLARITY, half.polarity)
+
+
+def _own(part: Stretch, other: Stretch) -> Iterator[Bead]:
+    return (bead for bead in part.beads if bead.sense not in other.senses)
+
+
+def _exclusive(beads: Iterable[Bead], after: Stretch) -> Iterator[Bead]:
+    """Yield the words of a first half that a pronoun or a missing subject of the second cannot stand for."""
+    for bead in beads:
+        if bead.sort in {NAME, NOUN} and (after.carried or (after.bare and not after.gapped)):
+            continue
+        if bead.sort == NOUN and after.pointing:
+            continue
+        yield bead
+
+
+def _same_sort(bead: Bead, part: Stretch) -> bool:
+    if bead.sort == POLARITY:
+        return True
+    sorts = {each.sort for each in part.beads if each.sense == bead.sense}
+    return bead.sort in sorts or (bead.sort in _SAID and bool(sorts & _SAID))
+
+
+def _rival(bead: Bead, among: list[Bead], senses: frozenset[str]) -> Bead | None:
+    """Return the word of the same sort that stands in another half where a word does in its own; ``None`` with one of the claim's."""
+    alike = [each for each in among if each.sort == bead.sort]
+    if not alike or any(each.sense in senses for each in alike):
+        return None
+    return max(alike, key=lambda each: len(each.text.split()))
+
+
+def _is_close(found: tuple[Bead, ...], part: Stretch, source: ReadSentence) -> bool:
+    """Whether a part says little else than its source where only a *not* is on the other side: much may be so of one thing."""
+    if all(bead.sort != POLARITY for bead in found):
+        return True
+    shared = part.senses & frozenset(sense for each in source.parted.parts for sense in each.senses)
+    return len(shared) >= _LEAST and len(shared) >= _MOSTLY * len(part.senses)
+
+
+def _is_told(found: tuple[Bead, ...], source: ReadSentence, evidence: Evidence) -> bool:
+    """Whether a part of a source, or another sentence, has both words."""
+    both = {bead.sense for bead in found[:2] if bead.sort != POLARITY}
+    if len(both) == 1:
+        return False  # the source says yes of the one and no of the other itself
+    if any(both <= part.senses for part in source.parted.parts):
+        return True
+    return any(
+        both <= each.bag | each.content | frozenset(s for part in each.parted.parts for s in part.senses)
+        for each in evidence.passages
+        if each is not source
+    )
+
+
+def _finding(found: tuple[Bead, Bead, Bead, Bead], source: ReadSentence, part: Stretch) -> Misbinding:
+    x, y, beside_x, beside_y = found
+    if POLARITY in {x.sort, y.sort}:
+        turned = y if x.sort == POLARITY else x
+        sides = ("not ", "") if part.polarity == "+" else ("", "not ")
+        return Misbinding(
+            NEGATION_FLIP, "predicate", sides[0] + turned.text, sides[1] + turned.text, source.text, source.fact_id,
+            about=part.senses,
+        )  # fmt: skip
+    claimed, stated = (x, beside_y) if x.sort not in _SAID else (y, beside_x)
+    if claimed.sort == NAME:
+        return Misbinding(
+            ENTITY_SUBSTITUTED, "partner", stated.text, claimed.text, source.text, source.fact_id, about=part.senses
+        )
+    kind = DATE_SHIFTED if claimed.sort == WEEKDAY or claimed.sort.startswith(DATE) else NUMBER_CHANGED
+    return Misbinding(kind, "value", stated.text, claimed.text, source.text, source.fact_id, about=part.senses)
