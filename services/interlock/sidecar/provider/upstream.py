@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
+from functools import partial
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
@@ -21,6 +22,7 @@ from interlock.sidecar.openai.faults import malformed
 from interlock.sidecar.provider import refusals
 from interlock.sidecar.provider.provider_api import APIS, ProviderApi
 from interlock.sidecar.provider.refusals import ProviderError
+from interlock.sidecar.provider.streams import ProviderStream
 
 log = structlog.get_logger()
 
@@ -117,8 +119,14 @@ class Upstream:
 
     async def stream(self, body: Mapping[str, Any], into: Reader, *, key: str | None, timeout_s: float) -> None:
         """Have the provider stream its answer to a chat request *into* a reader. One that does not stream answers at once."""
-        content = strictjson.dumps({**body, "stream": True, "stream_options": {"include_usage": True}})
-        await self._ask("POST", "/chat/completions", key, min(timeout_s, self._timeout_s), content, into=into)
+        content = strictjson.dumps(self._api.streamed(body))
+        await self._ask("POST", self._api.path, key, min(timeout_s, self._timeout_s), content, into=into)
+
+    def reader(self, body: Mapping[str, Any]) -> Reader:
+        """Return what reads the answer to a chat request while the provider streams it."""
+        asked = AnswerAsked.of(body)
+        read = partial(self._api.read, asked=asked, max_depth=self._max_depth)
+        return ProviderStream(self._api.events(asked), read, limit=self._limit, max_depth=self._max_depth)
 
     async def models(self, *, key: str | None) -> dict[str, Any]:
         """Return the provider's list of models, written anew: names alone, and only those that can be a name."""
