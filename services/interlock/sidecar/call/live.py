@@ -21,6 +21,9 @@ class Part:
     reasoning: str = ""
     text: str = ""
 
+    def __bool__(self) -> bool:
+        return bool(self.reasoning or self.text)
+
     def __add__(self, more: Part) -> Part:
         return Part(self.reasoning + more.reasoning, self.text + more.text)
 

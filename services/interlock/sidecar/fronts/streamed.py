@@ -73,6 +73,10 @@ class StreamedAnswer:
         head = self.head.completion
         return identified(governed.released(), head["id"], head["created"])
 
+    def rest(self, answer: Completion) -> Part:
+        """Return what of the text of the whole *answer* has not left."""
+        return Part(text=(answer.choices[0]["message"]["content"] or "")[len(self.live.left.text) :])
+
 
 async def begun(work: Coroutine[Any, Any, Governed], live: Live) -> StreamedAnswer | Governed:
     """Return the call once its first part may leave, or how it ended before."""
