@@ -30,8 +30,8 @@ def named(kind: str, **fields: Any) -> bytes:
     return f"event: {kind}\ndata: {data}\n\n".encode()
 
 
-def chat(*texts: str, reasoning: str = "", call: str = "") -> Script:
-    """A chat completion. *call*: arguments of a call of f."""
+def chat(*texts: str, reasoning: str = "", call: str = "", cut_off: bool = False) -> Script:
+    """A chat completion. *call*: arguments of a call of f. *cut_off*: it ends by its length."""
     thought = [chunk({"reasoning_content": one}) for one in (reasoning[:3], reasoning[3:]) if one]
     calls = [{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": call[:4]}},
              {"index": 0, "function": {"arguments": call[4:]}}] if call else []  # fmt: skip
@@ -39,11 +39,11 @@ def chat(*texts: str, reasoning: str = "", call: str = "") -> Script:
     return Script(
         [chunk({"role": "assistant", "content": ""}), *thought],
         [chunk({"content": text}) for text in texts],
-        [*called, chunk(finish="tool_calls" if call else "stop"), usage(), DONE],
+        [*called, chunk(finish="length" if cut_off else "tool_calls" if call else "stop"), usage(), DONE],
     )
 
 
-def messages(*texts: str, reasoning: str = "", call: str = "") -> Script:
+def messages(*texts: str, reasoning: str = "", call: str = "", cut_off: bool = False) -> Script:
     """A message of Anthropic's."""
     begins = [
         named("message_start", message={**_MESSAGE, "usage": {"input_tokens": 10, "output_tokens": 1}}),
@@ -62,7 +62,8 @@ def messages(*texts: str, reasoning: str = "", call: str = "") -> Script:
     if call:
         pieces = [{"type": "input_json_delta", "partial_json": one} for one in ("", call[:4], call[4:])]
         ends += _block(number + 1, {"type": "tool_use", "id": "t", "name": "f", "input": {}}, pieces)
-    told = {"stop_reason": "tool_use" if call else "end_turn", "stop_sequence": None}
+    stop = "max_tokens" if cut_off else "tool_use" if call else "end_turn"
+    told = {"stop_reason": stop, "stop_sequence": None}
     ends += [named("message_delta", delta=told, usage={"output_tokens": 5}), named("message_stop")]
     return Script(begins, says, ends)
 
@@ -85,7 +86,7 @@ def _block(index: int, block: Mapping[str, Any], deltas: list[dict[str, Any]]) -
     ]
 
 
-def responses(*texts: str, reasoning: str = "", call: str = "", repeats: bool = True) -> Script:
+def responses(*texts: str, reasoning: str = "", call: str = "", cut_off: bool = False, repeats: bool = True) -> Script:
     """A Response. *repeats*: whether its last event has the whole output, as the vendor's has."""
     begins = [named("response.created", response={**_RESPONSE, "status": "in_progress"})]
     output: list[dict[str, Any]] = []
@@ -128,8 +129,10 @@ def responses(*texts: str, reasoning: str = "", call: str = "", repeats: bool = 
         ]
         output.append(item)
     counts = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
-    last = {**_RESPONSE, "status": "completed", "output": output if repeats else [], "usage": counts}
-    return Script(begins, says, [*ends, named("response.completed", response=last)])
+    status = "incomplete" if cut_off else "completed"
+    why = {"incomplete_details": {"reason": "max_output_tokens"}} if cut_off else {}
+    last = {**_RESPONSE, "status": status, "output": output if repeats else [], "usage": counts, **why}
+    return Script(begins, says, [*ends, named(f"response.{status}", response=last)])
 
 
 _RESPONSE: Mapping[str, Any] = {"id": "resp", "object": "response", "created_at": 1, "model": "x", "output": []}

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from interlock.domain.held import STREAMED
 from interlock.sidecar.call.identity import Caller
-from interlock.sidecar.call.live import Part
+from interlock.sidecar.call.live import AnswerPart
 from interlock.sidecar.openai.chat import Chat
 from interlock.sidecar.openai.completion import Completion
 
@@ -35,7 +35,7 @@ class StreamWriter(Protocol):
     keep_alive: bytes
     """What tells a client that a silent stream lives."""
 
-    def part(self, part: Part) -> bytes:
+    def part(self, part: AnswerPart) -> bytes:
         """Return the next part of the answer: its reasoning before its text, each behind what has left."""
         ...
 

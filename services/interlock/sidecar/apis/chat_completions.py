@@ -9,7 +9,7 @@ from interlock.domain import held
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.apis.api import HALTED, ApiRequest, Lines, StreamWriter
 from interlock.sidecar.call.identity import Caller
-from interlock.sidecar.call.live import Part
+from interlock.sidecar.call.live import AnswerPart
 from interlock.sidecar.openai import chat, sse, strictjson
 from interlock.sidecar.openai.completion import Completion
 
@@ -56,7 +56,7 @@ class Chunks:
     def __init__(self, chunks: sse.ChunkWriter) -> None:
         self._chunks = chunks
 
-    def part(self, part: Part) -> bytes:
+    def part(self, part: AnswerPart) -> bytes:
         """Return a part."""
         return self._chunks.part(part.reasoning, part.text)
 

@@ -15,7 +15,7 @@ WAITING = 4
 
 
 @dataclass(frozen=True)
-class Part:
+class AnswerPart:
     """What of an answer leaves at once, in this order: its reasoning as a whole, and a piece of its text."""
 
     reasoning: str = ""
@@ -24,8 +24,8 @@ class Part:
     def __bool__(self) -> bool:
         return bool(self.reasoning or self.text)
 
-    def __add__(self, more: Part) -> Part:
-        return Part(self.reasoning + more.reasoning, self.text + more.text)
+    def __add__(self, more: AnswerPart) -> AnswerPart:
+        return AnswerPart(self.reasoning + more.reasoning, self.text + more.text)
 
 
 class Reader(Protocol):
@@ -36,7 +36,7 @@ class Reader(Protocol):
     done: bool
 
     @property
-    def said(self) -> Part | None:
+    def said(self) -> AnswerPart | None:
         """What there is so far where the answer is text, with reasoning before it or without; ``None`` where it is not."""
         ...
 
@@ -68,9 +68,9 @@ class Outlet:
 
     def __init__(self) -> None:
         self.begun, self._closed = asyncio.Event(), asyncio.Event()
-        self._parts: asyncio.Queue[Part] = asyncio.Queue(WAITING)
+        self._parts: asyncio.Queue[AnswerPart] = asyncio.Queue(WAITING)
 
-    async def put(self, part: Part, *, timeout_s: float) -> bool:
+    async def put(self, part: AnswerPart, *, timeout_s: float) -> bool:
         """Hand a part over; no, when there is no one to take it any more, or not within the time."""
         self.begun.set()
         putting, closed = asyncio.ensure_future(self._parts.put(part)), asyncio.ensure_future(self._closed.wait())
@@ -81,11 +81,11 @@ class Outlet:
             putting.cancel()
             closed.cancel()
 
-    async def take(self) -> Part:
+    async def take(self) -> AnswerPart:
         """Return the next part."""
         return await self._parts.get()
 
-    def left(self) -> list[Part]:
+    def left(self) -> list[AnswerPart]:
         """Return the parts that wait."""
         return [self._parts.get_nowait() for _ in range(self._parts.qsize())]
 
@@ -107,7 +107,7 @@ class Live:
     """What is known when the first part leaves."""
     head: Completion | None = None
     """The answer before anything is said in it: its id and its time, once the first part leaves."""
-    left: Part = field(default_factory=Part)
+    left: AnswerPart = field(default_factory=AnswerPart)
     """Everything that has left."""
     stopped: Refused | None = None
     """Why the stream ends before its answer does: the provider broke off, or the client did not take its parts."""

@@ -22,7 +22,7 @@ from interlock.sidecar.admission.delegation import headers_of
 from interlock.sidecar.call.binding import CallBinding
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.identity import Caller
-from interlock.sidecar.call.live import Live, Part
+from interlock.sidecar.call.live import AnswerPart, Live
 from interlock.sidecar.closing import Governed
 from interlock.sidecar.fronts import streamed
 from interlock.sidecar.fronts.batch import BatchItem, Item, govern_batch
@@ -317,7 +317,7 @@ def _result(ended: BatchItem) -> sidecar_pb2.BatchResult:
     )
 
 
-def _part(part: Part) -> sidecar_pb2.DispatchStreamResponse:
+def _part(part: AnswerPart) -> sidecar_pb2.DispatchStreamResponse:
     return sidecar_pb2.DispatchStreamResponse(part=sidecar_pb2.AnswerPart(reasoning=part.reasoning, text=part.text))
 
 

@@ -19,7 +19,7 @@ from interlock.domain.errors import Refused
 from interlock.runtime.rpc.errors import internal
 from interlock.sidecar.apis.api import Api, ApiRequest, StreamWriter
 from interlock.sidecar.call.identity import Caller
-from interlock.sidecar.call.live import Live, Part
+from interlock.sidecar.call.live import AnswerPart, Live
 from interlock.sidecar.closing import Governed
 from interlock.sidecar.fronts.responses import SAFE, refused_body, status_of
 from interlock.sidecar.openai.completion import Completion, identified
@@ -50,7 +50,7 @@ class StreamedAnswer:
         assert self.live.head is not None, "no part has left"
         return self.live.head
 
-    async def parts(self) -> AsyncGenerator[Part | None, None]:
+    async def parts(self) -> AsyncGenerator[AnswerPart | None, None]:
         """Yield the parts until the call has ended; ``None`` where there was none for a while. The client's leaving ends the call."""
         try:
             async for part in _parts(self.work, self.live):
@@ -73,9 +73,9 @@ class StreamedAnswer:
         head = self.head.completion
         return identified(governed.released(), head["id"], head["created"])
 
-    def rest(self, answer: Completion) -> Part:
+    def rest(self, answer: Completion) -> AnswerPart:
         """Return what of the text of the whole *answer* has not left."""
-        return Part(text=(answer.choices[0]["message"]["content"] or "")[len(self.live.left.text) :])
+        return AnswerPart(text=(answer.choices[0]["message"]["content"] or "")[len(self.live.left.text) :])
 
 
 async def begun(work: Coroutine[Any, Any, Governed], live: Live) -> StreamedAnswer | Governed:
@@ -116,7 +116,7 @@ async def _body(
     yield await _end(begun, writer, keep, reply)
 
 
-async def _parts(work: asyncio.Task[Governed], live: Live) -> AsyncIterator[Part | None]:
+async def _parts(work: asyncio.Task[Governed], live: Live) -> AsyncIterator[AnswerPart | None]:
     taking = asyncio.ensure_future(live.outlet.take())
     try:
         while True:

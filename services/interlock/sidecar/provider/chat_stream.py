@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from interlock.sidecar.call.live import Part
+from interlock.sidecar.call.live import AnswerPart
 from interlock.sidecar.openai import strictjson
 from interlock.sidecar.openai.faults import malformed
 from interlock.sidecar.provider.streams import failed, weight
@@ -61,12 +61,12 @@ class ChatStream:
         return bool(self._choices) and all(one.finish for one in self._choices.values())
 
     @property
-    def said(self) -> Part | None:
+    def said(self) -> AnswerPart | None:
         """The content so far where it is all there is of the only choice but reasoning; ``None`` where it is not."""
         if set(self._choices) != {0} or not self._choices[0].plain:
             return None
         texts = self._choices[0].texts
-        return Part("".join(texts.get("reasoning_content", ())), "".join(texts.get("content", ())))
+        return AnswerPart("".join(texts.get("reasoning_content", ())), "".join(texts.get("content", ())))
 
     def take(self, chunk: dict[str, Any]) -> int:
         """Take one chunk."""

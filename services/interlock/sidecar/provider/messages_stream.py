@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from interlock.domain.errors import Refused
-from interlock.sidecar.call.live import Part
+from interlock.sidecar.call.live import AnswerPart
 from interlock.sidecar.openai import strictjson
 from interlock.sidecar.openai.faults import malformed
 from interlock.sidecar.provider.streams import failed, place, weight
@@ -50,7 +50,7 @@ class MessageStream:
         self._usage: dict[str, Any] = {}
 
     @property
-    def said(self) -> Part | None:
+    def said(self) -> AnswerPart | None:
         """What there is so far where it is thinking and text."""
         texts: list[str] = []
         before = ""
@@ -61,7 +61,7 @@ class MessageStream:
                 return None
             before = block.kind
         thoughts = [block.text for block in self._blocks.values() if block.kind == "thinking"]
-        return Part("\n\n".join(thoughts), "".join(texts)) if self._blocks else None
+        return AnswerPart("\n\n".join(thoughts), "".join(texts)) if self._blocks else None
 
     def take(self, event: dict[str, Any]) -> int:
         """Take one event. Those that are not known say nothing: the vendor adds some without notice."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from interlock.sidecar.call.live import Part
+from interlock.sidecar.call.live import AnswerPart
 from interlock.sidecar.openai import strictjson
 from interlock.sidecar.openai.faults import malformed
 from interlock.sidecar.provider.streams import failed, place, weight
@@ -82,7 +82,7 @@ class ResponseStream:
         self._last: dict[str, Any] = {}
 
     @property
-    def said(self) -> Part | None:
+    def said(self) -> AnswerPart | None:
         """What there is so far where it is reasoning and messages without a refusal."""
         found: dict[str, list[str]] = {"message": [], "reasoning": []}
         for item in self._items.values():
@@ -91,7 +91,7 @@ class ResponseStream:
                 return None
             joined = ("" if item.kind == "message" else "\n\n").join(texts)
             found[item.kind] += [joined] if joined else []  # as the reader of the whole puts items together
-        return Part("\n\n".join(found["reasoning"]), "\n\n".join(found["message"])) if self._items else None
+        return AnswerPart("\n\n".join(found["reasoning"]), "\n\n".join(found["message"])) if self._items else None
 
     def take(self, event: dict[str, Any]) -> int:
         """Take one event. Those that are not known say nothing: their item says it again at its end."""

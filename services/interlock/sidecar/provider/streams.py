@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from interlock.domain.errors import Kind, Refused
-from interlock.sidecar.call.live import Part
+from interlock.sidecar.call.live import AnswerPart
 from interlock.sidecar.openai import strictjson
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.openai.faults import malformed
@@ -33,7 +33,7 @@ class AnswerEvents(Protocol):
         ...
 
     @property
-    def said(self) -> Part | None:
+    def said(self) -> AnswerPart | None:
         """What there is so far where the answer is text, with reasoning before it or without; ``None`` where it is not."""
         ...
 
@@ -80,7 +80,7 @@ class ProviderStream:
         self.done = True
 
     @property
-    def said(self) -> Part | None:
+    def said(self) -> AnswerPart | None:
         """What there is so far where the answer is text, with reasoning before it or without; ``None`` where it is not."""
         return None if self._whole is not None else self._events.said
 

@@ -32,7 +32,7 @@ from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.admission import Admitted
 from interlock.sidecar.call.binding import identified
 from interlock.sidecar.call.call import Call, Run
-from interlock.sidecar.call.live import Part, Reader
+from interlock.sidecar.call.live import AnswerPart, Reader
 from interlock.sidecar.openai import completion, fields
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.openai.faults import malformed
@@ -103,7 +103,7 @@ class PartRelease:
         self._settings, self._peers, self._run, self._admitted, self._judge = settings, peers, run, admitted, judge
         self._live, self._running = run.call.live, RunningHash()
         self._known = self._judged = self._looked = 0
-        self._seen = Part()
+        self._seen = AnswerPart()
         self._whole_only = False
 
     async def answer(self, body: Mapping[str, Any], timeout_s: float) -> Completion:
@@ -145,7 +145,7 @@ class PartRelease:
         except Refused:  # what came last makes no answer: it ends with what was judged of it
             return self._so_far(self._seen)
 
-    def _so_far(self, part: Part) -> Completion:
+    def _so_far(self, part: AnswerPart) -> Completion:
         return completion.begun(self._run.call.body["model"], part.text, part.reasoning)
 
     def _fitting(self, answer: Completion) -> Completion:
@@ -188,7 +188,7 @@ class PartRelease:
         if self._live.left.text and said.reasoning != self._live.left.reasoning:
             self._whole_only = True  # it thinks again: what follows may rest on that
             return
-        part = self._seen = Part(said.reasoning, text[: self._known])
+        part = self._seen = AnswerPart(said.reasoning, text[: self._known])
         self._judged = len(part.text)
         try:
             report, decision = await self._judge(self._so_far(part))
@@ -204,14 +204,14 @@ class PartRelease:
         else:
             PARTS.labels("withheld").inc()
 
-    async def _release(self, judged: Part, report: dpe_pb2.Report) -> None:
+    async def _release(self, judged: AnswerPart, report: dpe_pb2.Report) -> None:
         """Put a part on record and let it go. Nothing that is not on record leaves."""
         first = not self._run.begun
         noted = [await self._hold()] if first else []
         if self._whole_only or self._run.caller_left:
             return
         left = self._live.left
-        part = Part(judged.reasoning[len(left.reasoning) :], judged.text[len(left.text) :])
+        part = AnswerPart(judged.reasoning[len(left.reasoning) :], judged.text[len(left.text) :])
         self._running.add(part.reasoning + part.text)
         noted.append(stream_events.part(self._running, report))
         opened = self._admitted.opened
@@ -259,7 +259,7 @@ class PartRelease:
         if bound.rank is not Rank.TOKEN and (cookie := call.binding.cookie_for(self._admitted.opened.session_id)):
             told["set-cookie"] = cookie
         live.headers = told
-        live.head = identified(self._so_far(Part()), self._admitted.opened.window_id)
+        live.head = identified(self._so_far(AnswerPart()), self._admitted.opened.window_id)
         FIRST_PART.observe(time.perf_counter() - run.started)
 
     def end(self, last: Round) -> list[audit_pb2.NewEvent]:

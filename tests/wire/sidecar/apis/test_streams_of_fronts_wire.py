@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from interlock.sidecar.fronts import streamed
+from interlock.sidecar.openai import fields
 from tests.support.servers.scripts import FAILS, SCRIPTS
 from tests.support.servers.streaming import streams
 from tests.support.sidecar.listening import FRONTS, Heard, listened
@@ -97,6 +98,8 @@ def assert_cut(path: str, heard: Heard) -> None:
     elif path == MESSAGES:
         assert heard.ended == "refusal"
         assert "message_stop" not in heard.kinds
+        (delta,) = [one for one in heard.events if one.type == "message_delta"]
+        assert delta.usage.output_tokens == 0  # not known before the end
     else:
         assert heard.ended == "content_filter"
     body: Any = heard.error.body
@@ -249,12 +252,14 @@ async def test_reasoning_behind_the_first_part_is_left_out_and_counted(tmp_path,
     async def said(_text: str) -> None:
         heard.set()
 
+    counted = fields.DROPPED.labels("reasoning")._value.get()
     async with running_sidecar(tmp_path, upstream=upstream) as sidecar:
         whole = await listened(path, sidecar.http, said=said)
         (completed,) = await events_of(sidecar, "DISPATCH_COMPLETED")
 
     assert (whole.text, whole.thought, whole.error) == (FIRST + SECOND, "", None)
     assert "reasoning" in json.dumps(completed)
+    assert fields.DROPPED.labels("reasoning")._value.get() == counted + 1
 
 
 async def test_a_last_event_that_says_something_else_breaks_the_answer_off(tmp_path, provider, upstream):

@@ -8,7 +8,7 @@ from typing import Any
 from interlock.domain.errors import Refused, invalid
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.apis.api import HALTED, ApiRequest
-from interlock.sidecar.call.live import Part
+from interlock.sidecar.call.live import AnswerPart
 from interlock.sidecar.openai import chat, strictjson
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.openai.sse import DONE, FINAL, KEEP_ALIVE, PIECE, event
@@ -62,7 +62,7 @@ class TextChunks:
     def __init__(self, head: Mapping[str, Any], *, include_usage: bool) -> None:
         self._frame, self._include_usage, self._left = _frame(head), include_usage, 0
 
-    def part(self, part: Part) -> bytes:
+    def part(self, part: AnswerPart) -> bytes:
         """Return a part of the only choice."""
         self._left += len(part.text)
         return self._chunk(_choice({"index": 0}, part.text, None))

@@ -9,7 +9,7 @@ from interlock.sidecar.apis.api import HALTED
 from interlock.sidecar.apis.messages import answer, errors
 from interlock.sidecar.apis.messages.answer import Block
 from interlock.sidecar.apis.messages.events import MessageEvents, event
-from interlock.sidecar.call.live import Part
+from interlock.sidecar.call.live import AnswerPart
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.openai.sse import PIECE
 
@@ -24,7 +24,7 @@ class MessageWriter:
         self._open: dict[str, Block] = {}
         self._left = {"thinking": 0, "text": 0}
 
-    def part(self, part: Part) -> bytes:
+    def part(self, part: AnswerPart) -> bytes:
         """Return a part: thinking is a block of its own, all text goes on in one."""
         written = [self._start(self._head)]
         for kind, text in (("thinking", part.reasoning), ("text", part.text)):

@@ -11,7 +11,7 @@ from typing import Any
 from interlock.sidecar.apis.api import HALTED
 from interlock.sidecar.apis.responses import answer
 from interlock.sidecar.apis.responses.events import TEXTS, ResponseEvents
-from interlock.sidecar.call.live import Part
+from interlock.sidecar.call.live import AnswerPart
 from interlock.sidecar.openai import completion as completions
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.openai.sse import KEEP_ALIVE, PIECE
@@ -25,13 +25,13 @@ class ResponseWriter:
     def __init__(self, echoed: Mapping[str, Any], head: Completion) -> None:
         self._echoed, self._head = echoed, head
         self._events, self._begun = ResponseEvents(), False
-        self._left = Part()
+        self._left = AnswerPart()
         self._written = 0
         """Items that are whole."""
         self._speaking = False
         """Whether the message has begun."""
 
-    def part(self, part: Part) -> bytes:
+    def part(self, part: AnswerPart) -> bytes:
         """Return a part: reasoning is an item of its own, all text goes on in one message."""
         written = [self._begin(self._head)]
         self._left += part
