@@ -14,6 +14,7 @@ from interlock.runtime.settings.model import Settings
 from interlock.sidecar.provider.upstream import Upstream
 from tests.support.servers.scripts import FAILS, SCRIPTS, Script, named
 from tests.support.servers.streaming import streams
+from tests.support.sidecar import parity
 from tests.support.sidecar.listening import listened
 from tests.support.sidecar.sidecar import running_sidecar
 
@@ -72,6 +73,16 @@ async def test_odd_streams_are_read_to_the_letter(sidecar, provider, how):
     else:
         assert (heard.text, heard.error) == (TEXT, None)
         assert heard.ended in {"stop", "end_turn", "completed"}
+
+
+async def test_a_provider_that_does_not_stream_is_answered_for_whole(sidecar, provider):
+    """Plain JSON instead of events: read as an answer that came at once."""
+    api = sidecar.settings.upstream_api
+    provider.completes(parity.ANSWERS[api](parity.Said(frozenset(), "text", "fine")))
+    heard = await listened(FRONT[api], sidecar.http)
+
+    assert provider.received[0].body["stream"] is True
+    assert (heard.text, heard.error) == ("It is fine.", None)
 
 
 HOSTILE: dict[str, tuple[Callable[[str, Script], list[bytes]], str]] = {

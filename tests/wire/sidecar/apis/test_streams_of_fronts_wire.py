@@ -7,6 +7,7 @@ import json
 import threading
 from typing import Any
 
+import openai
 import pytest
 
 from interlock.sidecar.fronts import streamed
@@ -280,3 +281,42 @@ async def test_a_last_event_that_says_something_else_breaks_the_answer_off(tmp_p
 
     assert (broken.text, broken.ended, broken.error.body["code"]) == (FIRST, None, "upstream_invalid_response")
     assert (ended["ending"], ended["running_hash"]) == ("BROKEN", hashed(FIRST))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("grave", [False, True])
+async def test_the_agents_sdk_streams_by_its_default_api(tmp_path, provider, upstream, grave):
+    """Its runner hears the first sentence before the provider has ended; of a stream that is cut it makes an error, no answer."""
+    from agents import Agent, ModelSettings, OpenAIResponsesModel, RunConfig, Runner
+
+    heard, script = threading.Event(), SCRIPTS["chat"](FIRST, SECOND, GRAVE if grave else THIRD)
+    streams(provider, [*script.begins, *script.says[:2], heard, *script.says[2:], *script.ends])
+    said, error, final = "", None, None
+    async with running_sidecar(tmp_path, upstream=upstream) as sidecar:
+        async with openai.AsyncOpenAI(base_url=f"{sidecar.http}/v1", api_key="sk-client", max_retries=0) as client:
+            agent = Agent(
+                name="one",
+                model=OpenAIResponsesModel("m", client),
+                model_settings=ModelSettings(extra_headers=HALTS),
+            )
+            run = Runner.run_streamed(agent, "What is it?", run_config=RunConfig(tracing_disabled=True))
+            try:
+                async for event in run.stream_events():
+                    if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
+                        said += event.data.delta
+                        heard.set()
+                final = run.final_output
+            except Exception as raised:  # whichever of its classes
+                error = raised
+        (ended,) = await events_of(sidecar, "STREAM_ENDED")
+
+    if grave:
+        assert (said in {FIRST, FIRST + SECOND}, final, ended["ending"]) == (True, None, "CUT")
+        assert error is not None
+    else:
+        assert (said, final, error, ended["ending"]) == (
+            FIRST + SECOND + THIRD,
+            FIRST + SECOND + THIRD,
+            None,
+            "COMPLETE",
+        )
