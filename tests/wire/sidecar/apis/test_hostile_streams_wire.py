@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -43,6 +43,11 @@ def joined(script: Script) -> bytes:
     return b"".join(script.whole)
 
 
+def quick(table: Iterable[str], *names: str) -> list[Any]:
+    """The rows of a table; every run takes the named ones, the others are long."""
+    return [pytest.param(one, marks=() if one in names else pytest.mark.long) for one in table]
+
+
 ODD: dict[str, Callable[[Script], list[bytes]]] = {
     "one byte at a time": lambda script: [bytes([one]) for one in joined(script)],
     "three bytes at a time": lambda script: [joined(script)[at : at + 3] for at in range(0, len(joined(script)), 3)],
@@ -59,7 +64,7 @@ ODD: dict[str, Callable[[Script], list[bytes]]] = {
 }
 
 
-@pytest.mark.parametrize("how", ODD)
+@pytest.mark.parametrize("how", quick(ODD, "one byte at a time", "no last mark", "unknown events"))
 async def test_odd_streams_are_read_to_the_letter(sidecar, provider, how):
     """Bytes in any pieces: the same text, and an ending of its own. A Response without its last event has no end."""
     api = sidecar.settings.upstream_api
@@ -95,7 +100,7 @@ HOSTILE: dict[str, tuple[Callable[[str, Script], list[bytes]], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("how", HOSTILE)
+@pytest.mark.parametrize("how", quick(HOSTILE, "fails in mid-stream", "breaks off"))
 async def test_a_provider_that_breaks_off_before_the_first_sentence_is_refused(sidecar, provider, how):
     """A refusal like any other, with nothing of the provider's own words."""
     api, (steps, reason) = sidecar.settings.upstream_api, HOSTILE[how]

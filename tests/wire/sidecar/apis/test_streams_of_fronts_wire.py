@@ -205,6 +205,7 @@ async def test_a_response_that_came_in_parts_can_be_gone_on_from(tmp_path, provi
     assert [one["content"] for one in provider.received[1].body["messages"]] == ["What is it?", FIRST + SECOND, "Why?"]
 
 
+@pytest.mark.long
 async def test_a_response_that_was_cut_is_not_kept(tmp_path, provider, upstream):
     """Nothing goes on from what may not leave."""
     heard, script = threading.Event(), SCRIPTS["chat"](FIRST, SECOND, GRAVE)
