@@ -39,6 +39,22 @@ def spoken(*texts: str, finish: str = "stop") -> list[bytes]:
     return [*pieces, chunk(finish=finish), usage(), DONE]
 
 
+def answers_as_asked(provider: Provider, body: bytes, steps: Iterable[bytes]) -> None:
+    """Answer with *steps* where the request asks to stream, and with *body* at once where it does not."""
+    script = list(steps)
+
+    async def pieces():
+        for step in script:
+            yield step
+
+    def reply(_request: Request) -> Response:
+        if provider.received[-1].body.get("stream"):
+            return StreamingResponse(pieces(), media_type="text/event-stream")
+        return Response(body, media_type="application/json")
+
+    provider._reply = reply
+
+
 def streams(
     provider: Provider, steps: Iterable[bytes | threading.Event], *, media_type: str = "text/event-stream"
 ) -> None:

@@ -14,6 +14,8 @@ from typing import Any, get_args
 
 from interlock.runtime.settings.model import Settings
 from tests.support.servers.provider import Provider, anthropic, completion, message, tool_call
+from tests.support.servers.scripts import SCRIPTS
+from tests.support.servers.streaming import answers_as_asked
 from tests.support.sidecar.sidecar import RunningSidecar, reason_of
 
 N, TOOLS, REASONING, STRUCTURED, LENGTH = "n = 2", "tool calls", "reasoning", "structured output", "ends by length"
@@ -155,21 +157,27 @@ def _as_response(said: Said) -> dict[str, Any]:
 ANSWERS: Mapping[str, Callable[[Said], dict[str, Any]]] = {
     "chat": _as_chat, "messages": _as_message, "responses": _as_response,
 }  # fmt: skip
-"""How a provider of each API says it."""
+"""How a provider of each API says it at once."""
+
+
+def _steps(api: str, said: Said) -> list[bytes]:
+    """How it says it where it is asked to stream; one that breaks off ends within an event."""
+    script = SCRIPTS[api](said.texts[0], reasoning=said.reasoning, call=said.arguments, cut_off=LENGTH in said.features)
+    return [*script.begins, *script.says, b'data: {"ch\n\n'] if BREAKS in said.features else script.whole
 
 
 async def cell(sidecar: RunningSidecar, provider: Provider, path: str, features: Features, *, stream: bool) -> str:
     """What becomes of an answer with *features*: ``RELEASED``, or refused with its reason. Raises where it leaves unjudged."""
-    answer = ANSWERS[sidecar.settings.upstream_api]
+    api = sidecar.settings.upstream_api
     asked = {"model": "m", **REQUESTS[path](features), **({"stream": True} if stream else {})}
 
     async def told(part: str, word: str) -> Any:
+        said = Said(features, part, word)
+        body = json.dumps(ANSWERS[api](said)).encode()
         if FAILS in features:
             provider.fails(500)
-        elif BREAKS in features:
-            provider.says(json.dumps(answer(Said(features, part, word))).encode()[:-40])
         else:
-            provider.completes(answer(Said(features, part, word)))
+            answers_as_asked(provider, body[:-40] if BREAKS in features else body, _steps(api, said))
         return await sidecar.client.post(path, json=asked, headers=HALTS)
 
     for part in parts(features):

@@ -8,8 +8,12 @@ from typing import Any, Protocol, runtime_checkable
 
 from interlock.domain.held import STREAMED
 from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.call.live import AnswerPart
 from interlock.sidecar.openai.chat import Chat
 from interlock.sidecar.openai.completion import Completion
+
+HALTED = 451
+"""Status of an answer that may not leave (SPEC-002 §13)."""
 
 Lines = Sequence[tuple[str, str]]
 """Header lines as they came, names in lower case."""
@@ -23,6 +27,28 @@ class ApiRequest:
     """The chat request that is governed for it."""
     echoed: Mapping[str, Any] = field(default_factory=dict)
     """What its answer says again of the request, such as the instructions of a Responses request."""
+
+
+class StreamWriter(Protocol):
+    """Writes one answer as the server-sent events of an API, in parts or at once. What has left is not said again."""
+
+    keep_alive: bytes
+    """What tells a client that a silent stream lives."""
+
+    def part(self, part: AnswerPart) -> bytes:
+        """Return the next part of the answer: its reasoning before its text, each behind what has left."""
+        ...
+
+    def end(self, completion: Completion, final: Mapping[str, str] | None = None) -> bytes:
+        """Return the rest of a released *completion*, and its end. *final*: CRP values that are told before the end."""
+        ...
+
+    def stop(self, body: dict[str, Any], status: int, final: Mapping[str, str] | None = None) -> bytes:
+        """Return the end of an answer of which the rest may not leave (451), or that breaks off: no client may take it for whole.
+
+        *body* is the refusal's, with ``error``, ``reason``, ``metadata`` and the fields of a halt.
+        """
+        ...
 
 
 class Api(Protocol):
@@ -45,8 +71,8 @@ class Api(Protocol):
         """Return the JSON body for a released *completion*; its id is ours."""
         ...
 
-    def stream(self, request: ApiRequest, completion: Completion) -> bytes:
-        """Return the server-sent events of a released *completion*."""
+    def writer(self, request: ApiRequest, head: Completion) -> StreamWriter:
+        """Return what writes one streamed answer; *head* has its id, its time and its model."""
         ...
 
     async def released(self, caller: Caller, request: ApiRequest, completion: Completion) -> None:

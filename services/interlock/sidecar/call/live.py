@@ -8,13 +8,28 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from interlock.domain.errors import Refused
+from interlock.sidecar.openai.completion import Completion
 
 WAITING = 4
 """Parts that may wait for a slow client; the judge waits with them."""
 
 
-class Reader(Protocol):
-    """Takes a provider's answer while it comes in."""
+@dataclass(frozen=True)
+class AnswerPart:
+    """What of an answer leaves at once, in this order: its reasoning as a whole, and a piece of its text."""
+
+    reasoning: str = ""
+    text: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.reasoning or self.text)
+
+    def __add__(self, more: AnswerPart) -> AnswerPart:
+        return AnswerPart(self.reasoning + more.reasoning, self.text + more.text)
+
+
+class Sink(Protocol):
+    """Takes the bytes of a provider's answer while they come in."""
 
     done: bool
 
@@ -31,8 +46,26 @@ class Reader(Protocol):
         ...
 
 
+class Reader(Sink, Protocol):
+    """Reads a provider's answer while it comes in, in whatever API the provider is asked by."""
+
+    changed: asyncio.Event
+    """Set when something of the answer has come."""
+
+    @property
+    def said(self) -> AnswerPart | None:
+        """What there is so far where the answer is text, with reasoning before it or without; ``None`` where it is not."""
+        ...
+
+    def completion(self, *, broken_off: bool = False) -> Completion:
+        """Return the whole answer, or what there is of one that was *broken_off*. Refused with UPSTREAM_INVALID_RESPONSE."""
+        ...
+
+
 Ask = Callable[[Mapping[str, Any], float, Reader], Awaitable[None]]
 """Asks the provider to stream the answer to a body into a reader, within the seconds given."""
+MakeReader = Callable[[Mapping[str, Any]], Reader]
+"""Makes what reads the answer to a body."""
 
 
 class Outlet:
@@ -40,12 +73,12 @@ class Outlet:
 
     def __init__(self) -> None:
         self.begun, self._closed = asyncio.Event(), asyncio.Event()
-        self._parts: asyncio.Queue[str] = asyncio.Queue(WAITING)
+        self._parts: asyncio.Queue[AnswerPart] = asyncio.Queue(WAITING)
 
-    async def put(self, text: str, *, timeout_s: float) -> bool:
+    async def put(self, part: AnswerPart, *, timeout_s: float) -> bool:
         """Hand a part over; no, when there is no one to take it any more, or not within the time."""
         self.begun.set()
-        putting, closed = asyncio.ensure_future(self._parts.put(text)), asyncio.ensure_future(self._closed.wait())
+        putting, closed = asyncio.ensure_future(self._parts.put(part)), asyncio.ensure_future(self._closed.wait())
         try:
             await asyncio.wait({putting, closed}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
             return putting.done() and not self._closed.is_set()
@@ -53,11 +86,11 @@ class Outlet:
             putting.cancel()
             closed.cancel()
 
-    async def take(self) -> str:
+    async def take(self) -> AnswerPart:
         """Return the next part."""
         return await self._parts.get()
 
-    def left(self) -> list[str]:
+    def left(self) -> list[AnswerPart]:
         """Return the parts that wait."""
         return [self._parts.get_nowait() for _ in range(self._parts.qsize())]
 
@@ -71,15 +104,16 @@ class Live:
     """How one answer leaves in parts. The guard fills it, the front reads it once the first part is there."""
 
     ask: Ask
+    reader: MakeReader
     outlet: Outlet = field(default_factory=Outlet)
     final: bool = False
     """Whether the stream ends with an event of its final CRP values, at the client's wish."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """What is known when the first part leaves."""
-    frame: Mapping[str, Any] = field(default_factory=dict)
-    """What stands around the choices of every chunk."""
-    released: int = 0
-    """Characters of the content that have left."""
+    head: Completion | None = None
+    """The answer before anything is said in it: its id and its time, once the first part leaves."""
+    left: AnswerPart = field(default_factory=AnswerPart)
+    """Everything that has left."""
     stopped: Refused | None = None
     """Why the stream ends before its answer does: the provider broke off, or the client did not take its parts."""
     cut: bool = False

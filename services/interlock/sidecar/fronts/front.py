@@ -129,22 +129,26 @@ class Front:
             include_usage=asked_chat.include_usage, binding=binding,
         )  # fmt: skip
 
-    def live(self, caller: Caller, asked: RequestHeaders, asked_chat: chat.Chat) -> Live | None:
+    def live(
+        self, caller: Caller, asked: RequestHeaders, asked_chat: chat.Chat, *, told_at_end: bool = False
+    ) -> Live | None:
         """Return the way out for parts of an answer; ``None`` where it leaves as a whole.
 
-        A caller that knows of CRP needs the token at the end: its answer leaves in parts only where it asks for the final values.
+        A caller that knows of CRP needs the token at the end: its answer leaves in parts only where it asks for the final values, or
+        where its front tells them at the end to everybody (*told_at_end*).
         """
         body = asked_chat.body
         text = body.get("response_format", {"type": "text"}).get("type") == "text"
-        released = self.settings.stream_release == "sentences" and self.settings.upstream_api == "chat"
-        parts = released and (asked.stream_final or not aware(asked))
-        if not (asked_chat.stream and parts and text and asked_chat.choices == 1 and not body.get("logprobs")):
+        known = told_at_end or asked.stream_final or not aware(asked)
+        if self.settings.stream_release != "sentences" or not known:
+            return None
+        if not text or asked_chat.choices != 1 or body.get("logprobs"):
             return None
 
         async def ask(asked_body: Mapping[str, Any], timeout_s: float, into: Reader) -> None:
             await self.upstream.stream(asked_body, into, key=caller.key, timeout_s=timeout_s)
 
-        return Live(ask, final=asked.stream_final)
+        return Live(ask, self.upstream.reader, final=asked.stream_final)
 
     async def unmodified(
         self,

@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from interlock.domain.errors import unauthenticated
-from interlock.domain.held import CHAT
 from interlock.sidecar.apis.api import Api, ApiRequest, KeepingApi, form_of
 from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.fronts import streamed
@@ -37,11 +36,11 @@ async def generate(api: Api, front: Front, request: Request, reply: ResponseHead
     if await front.unmodified(caller, asked, given.chat, reply):
         return Response(status_code=NOT_MODIFIED, headers=headers_of_reply(reply))
     binding = front.bindings.read(caller.scope, header_lines(request), given.chat, cookies=True)
-    form, live = form_of(api, given), front.live(caller, asked, given.chat) if api.form == CHAT else None
+    form, live = form_of(api, given), front.live(caller, asked, given.chat) if given.chat.stream else None
     governing = front.chat("http", caller, asked, given.chat, reply, binding=binding, form=form, live=live)
     governed = await while_connected(request, streamed.begun(governing, live) if live else governing)
     if isinstance(governed, streamed.StreamedAnswer):
-        return governed.response(reply, include_usage=given.chat.include_usage)
+        return governed.response(api, caller, given, reply)
     return await _answered(api, caller, given, governed.released(), reply)
 
 
@@ -73,7 +72,8 @@ async def _answered(
     await api.released(caller, given, answer)
     headers = headers_of_reply(reply)
     if given.chat.stream:
-        return Response(api.stream(given, answer), headers=headers, media_type="text/event-stream")
+        events = api.writer(given, answer).end(answer)
+        return Response(events, headers=headers, media_type="text/event-stream")
     return Response(api.answer(given, answer), headers=headers, media_type="application/json")
 
 

@@ -13,6 +13,7 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.clock import iso8601, system_clock
 from interlock.runtime.rpc.errors import HTTP_CODES
+from interlock.sidecar.apis.api import HALTED
 from interlock.sidecar.call.verdict import as_halt
 from interlock.sidecar.openai import strictjson
 from interlock.sidecar.provider.upstream import ProviderRefused
@@ -55,7 +56,6 @@ _TYPES: Mapping[Kind, str] = {
 ErrorShape = Callable[[dict[str, Any], int], dict[str, Any]]
 """Makes the body of a refusal and its status into an error of the API that was called."""
 
-HALTED = 451
 SAFE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 

@@ -6,7 +6,8 @@ Every refusal is a status with ErrorInfo. The response headers go out as trailin
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
@@ -21,11 +22,14 @@ from interlock.sidecar.admission.delegation import headers_of
 from interlock.sidecar.call.binding import CallBinding
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.call.live import AnswerPart, Live
 from interlock.sidecar.closing import Governed
+from interlock.sidecar.fronts import streamed
 from interlock.sidecar.fronts.batch import BatchItem, Item, govern_batch
 from interlock.sidecar.fronts.front import DelegationRequest, Front, GroundingInput
 from interlock.sidecar.fronts.pictures import picture_form
 from interlock.sidecar.fronts.release import Release, releasing
+from interlock.sidecar.openai.chat import Chat
 from interlock.sidecar.trail import response_headers
 from interlock.sidecar.trail.response_headers import ResponseHeaders, of_refusal
 
@@ -55,6 +59,16 @@ _SINGLE = {
 _LINES = {"safety_policy": "crp-safety-policy", "report_only": "crp-safety-policy-report-only"}
 
 
+@dataclass(frozen=True)
+class _Dispatch:
+    """A chat request that is to be governed."""
+
+    caller: Caller
+    asked: RequestHeaders
+    chat: Chat
+    binding: CallBinding
+
+
 class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
     """Answers for ``interlock.api.sidecar.v1.SidecarService``."""
 
@@ -64,21 +78,64 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
     async def Dispatch(self, request: sidecar_pb2.DispatchRequest, context: Any) -> sidecar_pb2.DispatchResponse:  # noqa: N802 - gRPC's name
         """Govern a chat request; the answer is the buffered completion, also where the request asks to stream."""
         async with _trailing(context) as reply:
-            caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
-            if releasing(asked):
-                release, outcome = await self._released(caller, asked, reply, held.CHAT, held.STREAM)
-                return sidecar_pb2.DispatchResponse(chat_response=release.held.body, outcome=outcome)
-            self.front.guard.require_room()
-            chat = self.front.read_chat(request.chat_request)
-            if await self.front.unmodified(caller, asked, chat, reply, given=_given(request)):
-                held_already = sidecar_pb2.Outcome(
-                    headers=reply.headers, session_id=reply.session_id, window_id=reply.window_id
-                )
-                return sidecar_pb2.DispatchResponse(outcome=held_already, not_modified=True)
-            binding = self.front.bindings.read(caller.scope, _metadata(context), chat)
-            governed = await self.front.chat("grpc", caller, asked, chat, reply, given=_given(request), binding=binding)
-            answer = governed.released()
-            return sidecar_pb2.DispatchResponse(chat_response=answer.body, outcome=_outcome(governed, reply))
+            asked = await self._read(request, context, reply)
+            if isinstance(asked, sidecar_pb2.DispatchResponse):
+                return asked
+            return _whole(await self._governed(asked, request, reply), reply)
+
+    async def DispatchStream(  # noqa: N802 - gRPC's name
+        self, request: sidecar_pb2.DispatchStreamRequest, context: Any
+    ) -> AsyncIterator[sidecar_pb2.DispatchStreamResponse]:
+        """Govern a chat request and hand its answer over as it is released; the last message has all of it."""
+        async with _trailing(context) as reply:
+            asked = await self._read(request.dispatch, context, reply)
+            if isinstance(asked, sidecar_pb2.DispatchResponse):
+                yield sidecar_pb2.DispatchStreamResponse(whole=asked)
+                return
+            live = self.front.live(asked.caller, asked.asked, asked.chat, told_at_end=True)
+            governing = self._governed(asked, request.dispatch, reply, live)
+            governed = await streamed.begun(governing, live) if live else await governing
+            if isinstance(governed, streamed.StreamedAnswer):
+                begun = governed
+                async with aclosing(begun.parts()) as parts:
+                    async for part in parts:
+                        if part:
+                            yield _part(part)
+                governed = await begun.ended()
+                if rest := begun.rest(governed.released()):
+                    yield _part(rest)
+            yield sidecar_pb2.DispatchStreamResponse(whole=_whole(governed, reply))
+
+    async def _read(
+        self, request: sidecar_pb2.DispatchRequest, context: Any, reply: ResponseHeaders
+    ) -> _Dispatch | sidecar_pb2.DispatchResponse:
+        """Return what is to be governed, or the answer where nothing is: a held one that is released, one that still stands."""
+        caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
+        if releasing(asked):
+            release, outcome = await self._released(caller, asked, reply, held.CHAT, held.STREAM)
+            return sidecar_pb2.DispatchResponse(chat_response=release.held.body, outcome=outcome)
+        self.front.guard.require_room()
+        chat = self.front.read_chat(request.chat_request)
+        if await self.front.unmodified(caller, asked, chat, reply, given=_given(request)):
+            held_already = sidecar_pb2.Outcome(
+                headers=reply.headers, session_id=reply.session_id, window_id=reply.window_id
+            )
+            return sidecar_pb2.DispatchResponse(outcome=held_already, not_modified=True)
+        return _Dispatch(caller, asked, chat, self.front.bindings.read(caller.scope, _metadata(context), chat))
+
+    async def _governed(
+        self, asked: _Dispatch, request: sidecar_pb2.DispatchRequest, reply: ResponseHeaders, live: Live | None = None
+    ) -> Governed:
+        return await self.front.chat(
+            "grpc",
+            asked.caller,
+            asked.asked,
+            asked.chat,
+            reply,
+            given=_given(request),
+            binding=asked.binding,
+            live=live,
+        )
 
     async def Check(self, request: sidecar_pb2.CheckRequest, context: Any) -> sidecar_pb2.CheckResponse:  # noqa: N802 - gRPC's name
         """Govern a text; a halt is an answer, because the caller holds the text already."""
@@ -258,6 +315,15 @@ def _result(ended: BatchItem) -> sidecar_pb2.BatchResult:
         outcome=_outcome(governed, ended.reply) if governed is not None else None,
         refusal=to_message(refusal) if refusal else None,
     )
+
+
+def _part(part: AnswerPart) -> sidecar_pb2.DispatchStreamResponse:
+    return sidecar_pb2.DispatchStreamResponse(part=sidecar_pb2.AnswerPart(reasoning=part.reasoning, text=part.text))
+
+
+def _whole(governed: Governed, reply: ResponseHeaders) -> sidecar_pb2.DispatchResponse:
+    answer = governed.released()
+    return sidecar_pb2.DispatchResponse(chat_response=answer.body, outcome=_outcome(governed, reply))
 
 
 def _outcome(governed: Governed, reply: ResponseHeaders) -> sidecar_pb2.Outcome:

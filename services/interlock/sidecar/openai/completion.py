@@ -129,6 +129,13 @@ def assembled(
     return Completion(strictjson.dumps(completion), completion, outputs, usage.get("total_tokens"), dropped)
 
 
+def begun(model: str, text: str, reasoning: str = "", *, finish: str = "stop") -> Completion:
+    """Return what there is so far of an answer that is *text*, with its *reasoning*, as an answer."""
+    message = {"role": "assistant", "content": text, **({"reasoning_content": reasoning} if reasoning else {})}
+    frame = {"id": "", "object": "chat.completion", "created": 0, "model": model}
+    return assembled(frame, [{"index": 0, "message": message, "finish_reason": finish}], {})
+
+
 def identified(answer: Completion, answer_id: str, created: int) -> Completion:
     """Return *answer* under an id and a time of ours, the time in seconds since the epoch.
 

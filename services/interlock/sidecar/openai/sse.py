@@ -17,47 +17,58 @@ PIECE = 512
 CHUNK = "chat.completion.chunk"
 KEEP_ALIVE = b": keep-alive\n\n"
 DONE = b"data: [DONE]\n\n"
+FINAL = b"event: crp\n"
+"""Begins the event of the final CRP values."""
 
 
 def encode(completion: Mapping[str, Any], *, include_usage: bool) -> bytes:
     """Return the stream of a checked *completion*."""
-    frame = {name: completion[name] for name in completion if name not in {"choices", "usage", "object"}}
-    frame |= {"object": CHUNK} | ({"usage": None} if include_usage else {})
-    chunks = [{**frame, "choices": [part]} for choice in completion["choices"] for part in _parts(choice)]
-    if include_usage:
-        chunks.append({**frame, "choices": [], "usage": completion.get("usage")})
-    return b"".join(map(event, chunks)) + DONE
+    return ChunkWriter(completion, include_usage=include_usage).end(completion) + DONE
 
 
-def part(frame: Mapping[str, Any], text: str, *, first: bool = False) -> bytes:
-    """Return one released part of the content as a chunk; the *first* one names the role."""
-    delta = {**({"role": "assistant"} if first else {}), "content": text}
-    return event({**frame, "object": CHUNK, "choices": [_part(0, delta)]})
+class ChunkWriter:
+    """Writes one completion in chunks, in parts or at once. What has left is not said again."""
 
+    def __init__(self, head: Mapping[str, Any], *, include_usage: bool) -> None:
+        """Prepare the chunks around an answer with the id, the time and the model of *head*."""
+        frame = {name: head[name] for name in head if name not in {"choices", "usage", "object"}}
+        self._frame = frame | {"object": CHUNK} | ({"usage": None} if include_usage else {})
+        self._include_usage = include_usage
+        self._left = {"reasoning_content": 0, "content": 0}
 
-def rest(
-    frame: Mapping[str, Any], completion: Mapping[str, Any], released: int, *, include_usage: bool
-) -> Iterator[bytes]:
-    """Yield what is left of a checked *completion* of which *released* characters of the content have left."""
-    choice = completion["choices"][0]
-    content = choice["message"]["content"] or ""
-    left = {**choice, "message": {**choice["message"], "content": content[released:]}}
-    frame = {**frame, "object": CHUNK} | ({"usage": None} if include_usage else {})
-    for number, one in enumerate(_parts(left)):
-        if number:  # the role has been named
-            yield event({**frame, "choices": [one]})
-    if include_usage:
-        yield event({**frame, "choices": [], "usage": completion.get("usage")})
+    def part(self, reasoning: str, text: str) -> bytes:
+        """Return the next part of the only choice; the first one names the role."""
+        role = {} if any(self._left.values()) else {"role": "assistant"}
+        said = {"reasoning_content": reasoning, "content": text}
+        deltas = [{name: piece} for name, piece in said.items() if piece]
+        for name, piece in said.items():
+            self._left[name] += len(piece)
+        return b"".join(self._chunk(_part(0, one)) for one in [role | deltas[0], *deltas[1:]])
 
+    def end(self, completion: Mapping[str, Any]) -> bytes:
+        """Return what is left of a checked *completion*, without the mark behind it."""
+        self._frame |= {name: completion[name] for name in ("service_tier",) if name in completion}
+        begun = any(self._left.values())
+        parts = [part for choice in completion["choices"] for part in _parts(self._rest(choice))]
+        written = [self._chunk(part) for part in parts[1 if begun else 0 :]]  # the role has been named
+        if self._include_usage:
+            written.append(event({**self._frame, "choices": [], "usage": completion.get("usage")}))
+        return b"".join(written)
 
-def cut(frame: Mapping[str, Any]) -> bytes:
-    """Return the end of an answer of which the rest may not leave."""
-    return event({**frame, "object": CHUNK, "choices": [_part(0, {}, finish_reason="content_filter")]})
+    def cut(self) -> bytes:
+        """Return the end of an answer of which the rest may not leave."""
+        return self._chunk(_part(0, {}, finish_reason="content_filter"))
 
+    def final(self, values: Mapping[str, str]) -> bytes:
+        """Return the final CRP values as an event of its own, in the shape of a chunk without choices."""
+        return FINAL + event({**self._frame, "choices": [], "crp": dict(values)})
 
-def final(frame: Mapping[str, Any], values: Mapping[str, str]) -> bytes:
-    """Return the final CRP values as an event of its own, in the shape of a chunk without choices."""
-    return b"event: crp\n" + event({**frame, "object": CHUNK, "choices": [], "crp": dict(values)})
+    def _rest(self, choice: Mapping[str, Any]) -> Mapping[str, Any]:
+        message = choice["message"]
+        return {**choice, "message": {**message, **{n: (message.get(n) or "")[at:] for n, at in self._left.items()}}}
+
+    def _chunk(self, part: Mapping[str, Any]) -> bytes:
+        return event({**self._frame, "choices": [part]})
 
 
 def event(value: Any) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from interlock.sidecar.openai import completion
 from interlock.sidecar.openai.completion import AnswerAsked, Completion
+from interlock.sidecar.provider.streams import AnswerEvents
 
 
 class ProviderApi(Protocol):
@@ -32,6 +33,14 @@ class ProviderApi(Protocol):
 
     def read(self, data: bytes, asked: AnswerAsked, *, max_depth: int) -> Completion:
         """Return the answer, by allow-list. Refused with UPSTREAM_INVALID_RESPONSE."""
+        ...
+
+    def streamed(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the request for a checked chat request whose answer is to be streamed."""
+        ...
+
+    def events(self, asked: AnswerAsked) -> AnswerEvents:
+        """Return what puts the events of a streamed answer together."""
         ...
 
 
@@ -61,6 +70,16 @@ class ChatApi:
     def read(self, data: bytes, asked: AnswerAsked, *, max_depth: int) -> Completion:
         """Return the answer."""
         return completion.read(data, asked, max_depth=max_depth)
+
+    def streamed(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the request, with the usage as its last chunk."""
+        return {**body, "stream": True, "stream_options": {"include_usage": True}}
+
+    def events(self, asked: AnswerAsked) -> AnswerEvents:
+        """Return what puts the chunks together."""
+        from interlock.sidecar.provider.chat_stream import ChatStream
+
+        return ChatStream(asked.choices)
 
 
 class ResponsesApi:
@@ -92,6 +111,16 @@ class ResponsesApi:
 
         return responses_answer.read(data, asked, max_depth=max_depth)
 
+    def streamed(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the request."""
+        return {**self.request(body), "stream": True}
+
+    def events(self, _asked: AnswerAsked) -> AnswerEvents:
+        """Return what puts the events together."""
+        from interlock.sidecar.provider.responses_stream import ResponseStream
+
+        return ResponseStream()
+
 
 class MessagesApi:
     """Anthropic's Messages."""
@@ -121,6 +150,16 @@ class MessagesApi:
         from interlock.sidecar.provider import messages_answer
 
         return messages_answer.read(data, asked, max_depth=max_depth)
+
+    def streamed(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the request."""
+        return {**self.request(body), "stream": True}
+
+    def events(self, _asked: AnswerAsked) -> AnswerEvents:
+        """Return what puts the events together."""
+        from interlock.sidecar.provider.messages_stream import MessageStream
+
+        return MessageStream()
 
 
 APIS: Mapping[str, type[ChatApi | MessagesApi | ResponsesApi]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
+from functools import partial
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
@@ -14,7 +15,7 @@ import structlog
 from interlock.domain.errors import Kind, Refused, unavailable
 from interlock.runtime import telemetry
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.call.live import Reader
+from interlock.sidecar.call.live import Reader, Sink
 from interlock.sidecar.openai import fields, strictjson
 from interlock.sidecar.openai.completion import AnswerAsked, Completion
 from interlock.sidecar.openai.faults import malformed
@@ -22,6 +23,7 @@ from interlock.sidecar.provider import refusals
 from interlock.sidecar.provider.figures import FirstChunk
 from interlock.sidecar.provider.provider_api import APIS, ProviderApi
 from interlock.sidecar.provider.refusals import ProviderError
+from interlock.sidecar.provider.streams import ProviderStream
 
 log = structlog.get_logger()
 
@@ -116,12 +118,18 @@ class Upstream:
         content = strictjson.dumps(body)
         return await self._ask("POST", self._api.embeddings, key, min(timeout_s, self._timeout_s), content)
 
-    async def stream(self, body: Mapping[str, Any], into: Reader, *, key: str | None, timeout_s: float) -> None:
+    async def stream(self, body: Mapping[str, Any], into: Sink, *, key: str | None, timeout_s: float) -> None:
         """Have the provider stream its answer to a chat request *into* a reader. One that does not stream answers at once."""
         if self._conventions:
             into = FirstChunk(into, self.provider, body["model"])
-        content = strictjson.dumps({**body, "stream": True, "stream_options": {"include_usage": True}})
-        await self._ask("POST", "/chat/completions", key, min(timeout_s, self._timeout_s), content, into=into)
+        content = strictjson.dumps(self._api.streamed(body))
+        await self._ask("POST", self._api.path, key, min(timeout_s, self._timeout_s), content, into=into)
+
+    def reader(self, body: Mapping[str, Any]) -> Reader:
+        """Return what reads the answer to a chat request while the provider streams it."""
+        asked = AnswerAsked.of(body)
+        read = partial(self._api.read, asked=asked, max_depth=self._max_depth)
+        return ProviderStream(self._api.events(asked), read, limit=self._limit, max_depth=self._max_depth)
 
     async def models(self, *, key: str | None) -> dict[str, Any]:
         """Return the provider's list of models, written anew: names alone, and only those that can be a name."""
@@ -141,7 +149,7 @@ class Upstream:
 
     async def _ask(
         self, method: str, path: str, key: str | None, timeout_s: float, content: bytes | None = None,
-        *, into: Reader | None = None,
+        *, into: Sink | None = None,
     ) -> bytes:  # fmt: skip
         self.require()
         try:
@@ -162,7 +170,7 @@ class Upstream:
             raise self._failure(response, data)
         return data
 
-    def _headers(self, key: str | None, content: bytes | None, into: Reader | None) -> dict[str, str]:
+    def _headers(self, key: str | None, content: bytes | None, into: Sink | None) -> dict[str, str]:
         """Nothing of the caller's request headers passes but its key, and that only without an own key."""
         bearer = self._own_key.get_secret_value() if self._own_key else key
         return {
@@ -172,7 +180,7 @@ class Upstream:
             **{name: value for name, value in telemetry.inject() if name == "traceparent"},
         }
 
-    async def _body(self, response: httpx.Response, into: Reader | None = None) -> bytes:
+    async def _body(self, response: httpx.Response, into: Sink | None = None) -> bytes:
         if response.headers.get("content-encoding", "identity") != "identity":
             raise malformed("CONTENT_ENCODING")
         if into is not None and response.headers.get("content-type", "").startswith(_EVENTS):

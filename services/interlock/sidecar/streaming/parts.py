@@ -32,9 +32,11 @@ from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.admission import Admitted
 from interlock.sidecar.call.binding import identified
 from interlock.sidecar.call.call import Call, Run
-from interlock.sidecar.openai.completion import AnswerAsked, Completion
+from interlock.sidecar.call.live import AnswerPart, Reader
+from interlock.sidecar.openai import completion, fields
+from interlock.sidecar.openai.completion import Completion
+from interlock.sidecar.openai.faults import malformed
 from interlock.sidecar.requests import Round
-from interlock.sidecar.streaming.provider_stream import ProviderStream
 from interlock.sidecar.streaming.units import whole_until
 from interlock.sidecar.trail import stream_events
 from interlock.sidecar.trail.stream_events import RunningHash
@@ -101,7 +103,7 @@ class PartRelease:
         self._settings, self._peers, self._run, self._admitted, self._judge = settings, peers, run, admitted, judge
         self._live, self._running = run.call.live, RunningHash()
         self._known = self._judged = self._looked = 0
-        self._seen = ""
+        self._seen = AnswerPart()
         self._whole_only = False
 
     async def answer(self, body: Mapping[str, Any], timeout_s: float) -> Completion:
@@ -109,9 +111,7 @@ class PartRelease:
 
         A provider that fails, or a caller that leaves, after the first part: what there is of the answer is the answer.
         """
-        stream = ProviderStream(
-            AnswerAsked.of(body), limit=self._settings.max_body_bytes, max_depth=self._settings.max_json_depth
-        )
+        stream = self._live.reader(body)
         reading = asyncio.ensure_future(self._live.ask(body, timeout_s, stream))
         reading.add_done_callback(lambda _: stream.changed.set())
         self._run.asking.add(reading)
@@ -122,26 +122,50 @@ class PartRelease:
                 await stream.changed.wait()
                 stream.changed.clear()
                 await self._look(stream)
-            return await self._ended(stream, reading)
+            answer = await self._ended(stream, reading)
         finally:
             reading.cancel()
             self._run.asking.discard(reading)
+        fields.count(answer.dropped)
+        return answer
 
-    async def _ended(self, stream: ProviderStream, reading: asyncio.Future[None]) -> Completion:
+    async def _ended(self, stream: Reader, reading: asyncio.Future[None]) -> Completion:
         if self._live.cut:
-            return stream.prefix(self._seen)
+            return self._so_far(self._seen)
         try:
             if not self._live.stopped:
                 await reading
-            return stream.completion(broken_off=self._live.stopped is not None)
+            return self._fitting(stream.completion(broken_off=self._live.stopped is not None))
         except asyncio.CancelledError:
             self._stop(Refused(Kind.TIMEOUT, "CALLER_LEFT", "the caller left before the model answered"))
         except Refused as refused:
             self._stop(refused)
         try:
-            return stream.completion(broken_off=True)
+            return self._fitting(stream.completion(broken_off=True))
         except Refused:  # what came last makes no answer: it ends with what was judged of it
-            return stream.prefix(self._seen)
+            return self._so_far(self._seen)
+
+    def _so_far(self, part: AnswerPart) -> Completion:
+        return completion.begun(self._run.call.body["model"], part.text, part.reasoning)
+
+    def _fitting(self, answer: Completion) -> Completion:
+        """Return the whole answer, which goes on from what has left. Refused as malformed where it does not.
+
+        Reasoning that comes behind the text has no place any more once text has left: it is left out and noted.
+        """
+        left, choice = self._live.left, answer.choices[0]
+        message = choice["message"]
+        said, reasoning = message["content"] or "", message.get("reasoning_content") or ""
+        if not (self._run.begun and left.text):
+            return answer
+        if not said.startswith(left.text) or not reasoning.startswith(left.reasoning):
+            raise malformed("TEXT")
+        if reasoning == left.reasoning:
+            return answer
+        kept = {name: value for name, value in message.items() if name != "reasoning_content"}
+        kept |= {"reasoning_content": left.reasoning} if left.reasoning else {}
+        dropped = tuple(sorted({*answer.dropped, "reasoning"}))
+        return completion.assembled(answer.completion, [{**choice, "message": kept}], answer.usage, dropped=dropped)
 
     def _stop(self, refused: Refused) -> None:
         """Note why the answer breaks off; without a released part there is no answer."""
@@ -149,21 +173,25 @@ class PartRelease:
             raise refused
         self._live.stopped = self._live.stopped or refused
 
-    async def _look(self, stream: ProviderStream) -> None:
+    async def _look(self, stream: Reader) -> None:
         """Judge what is new and whole of the answer, and let it go if it may pass."""
-        text = stream.plain_text
-        if text is None or self._whole_only or stream.done or self._live.stopped:
+        said = stream.said
+        if said is None or self._whole_only or stream.done or self._live.stopped:
             return
+        text = said.text
         if (len(text) - self._looked) * TAIL < len(text) - self._known:
             return
         self._looked = len(text)
         self._known = whole_until(text, self._known)
         if self._known < max(1, self._judged * GROWTH):
             return
-        part = self._seen = text[: self._known]
-        self._judged = len(part)
+        if self._live.left.text and said.reasoning != self._live.left.reasoning:
+            self._whole_only = True  # it thinks again: what follows may rest on that
+            return
+        part = self._seen = AnswerPart(said.reasoning, text[: self._known])
+        self._judged = len(part.text)
         try:
-            report, decision = await self._judge(stream.prefix(part))
+            report, decision = await self._judge(self._so_far(part))
         except Refused as refused:  # the whole may be judged all the same
             log.info("stream.whole", window_id=self._admitted.opened.window_id, reason=refused.reason)
             self._whole_only = True
@@ -176,14 +204,15 @@ class PartRelease:
         else:
             PARTS.labels("withheld").inc()
 
-    async def _release(self, part: str, report: dpe_pb2.Report) -> None:
+    async def _release(self, judged: AnswerPart, report: dpe_pb2.Report) -> None:
         """Put a part on record and let it go. Nothing that is not on record leaves."""
         first = not self._run.begun
         noted = [await self._hold()] if first else []
         if self._whole_only or self._run.caller_left:
             return
-        text = part[self._live.released :]
-        self._running.add(text)
+        left = self._live.left
+        part = AnswerPart(judged.reasoning[len(left.reasoning) :], judged.text[len(left.text) :])
+        self._running.add(part.reasoning + part.text)
         noted.append(stream_events.part(self._running, report))
         opened = self._admitted.opened
         self._run.begun = True  # from here on the hold may be on record: only a seal ends it
@@ -200,9 +229,9 @@ class PartRelease:
         await failpoints.reached("sidecar.after_part")
         if first:
             self._tell()
-        self._live.released = len(part)
+        self._live.left = judged
         PARTS.labels("released").inc()
-        if not await self._live.outlet.put(text, timeout_s=self._run.deadline.left_s / 2):
+        if not await self._live.outlet.put(part, timeout_s=self._run.deadline.left_s / 2):
             self._stop(Refused(Kind.TIMEOUT, "CALLER_LEFT", "the client did not take the parts of its answer"))
 
     async def _hold(self) -> audit_pb2.NewEvent | None:
@@ -230,10 +259,7 @@ class PartRelease:
         if bound.rank is not Rank.TOKEN and (cookie := call.binding.cookie_for(self._admitted.opened.session_id)):
             told["set-cookie"] = cookie
         live.headers = told
-        made = identified(
-            ProviderStream(AnswerAsked.of(call.body), limit=0, max_depth=0).prefix(""), self._admitted.opened.window_id
-        )
-        live.frame = {name: value for name, value in made.completion.items() if name not in {"choices", "usage"}}
+        live.head = identified(self._so_far(AnswerPart()), self._admitted.opened.window_id)
         FIRST_PART.observe(time.perf_counter() - run.started)
 
     def end(self, last: Round) -> list[audit_pb2.NewEvent]:
@@ -249,7 +275,8 @@ class PartRelease:
         else:
             ending = stream_events.BROKEN if live.stopped else stream_events.COMPLETE
         if ending == stream_events.COMPLETE:
-            rest = (last.produced.answer.choices[0]["message"]["content"] or "")[live.released :]
+            message = last.produced.answer.choices[0]["message"]
+            rest = (message["content"] or "")[len(live.left.text) :]
             if rest:
                 self._running.add(rest)
         return [stream_events.ended(self._running, ending)]

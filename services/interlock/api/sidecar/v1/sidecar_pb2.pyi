@@ -316,6 +316,88 @@ class DispatchResponse(_message.Message):
 Global___DispatchResponse: _TypeAlias = DispatchResponse  # noqa: Y015
 
 @_typing.final
+class DispatchStreamRequest(_message.Message):
+    """DispatchStreamRequest carries a chat request whose answer is to be handed over as it is released."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DISPATCH_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def dispatch(self) -> Global___DispatchRequest:
+        """The request; its field stream is not looked at."""
+
+    def __init__(
+        self,
+        *,
+        dispatch: Global___DispatchRequest | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["dispatch", b"dispatch"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dispatch", b"dispatch"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DispatchStreamRequest: _TypeAlias = DispatchStreamRequest  # noqa: Y015
+
+@_typing.final
+class AnswerPart(_message.Message):
+    """AnswerPart is a piece of an answer of one choice, behind the pieces before it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REASONING_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    reasoning: _builtins.str
+    """Reasoning of the model, which stands before the text; empty: none in this part."""
+    text: _builtins.str
+    """Text."""
+    def __init__(
+        self,
+        *,
+        reasoning: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reasoning", b"reasoning", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AnswerPart: _TypeAlias = AnswerPart  # noqa: Y015
+
+@_typing.final
+class DispatchStreamResponse(_message.Message):
+    """DispatchStreamResponse is a part of the answer, or the last message of the stream."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PART_FIELD_NUMBER: _builtins.int
+    WHOLE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def part(self) -> Global___AnswerPart:
+        """A part. Where there are parts, their texts together are the text of the answer."""
+
+    @_builtins.property
+    def whole(self) -> Global___DispatchResponse:
+        """The whole answer with its outcome: the last message."""
+
+    def __init__(
+        self,
+        *,
+        part: Global___AnswerPart | None = ...,
+        whole: Global___DispatchResponse | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "part", b"part", "whole", b"whole"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "part", b"part", "whole", b"whole"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_content: _TypeAlias = _typing.Literal["part", "whole"]  # noqa: Y015
+    _WhichOneofArgType_content: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_content) -> _WhichOneofReturnType_content | None: ...
+
+Global___DispatchStreamResponse: _TypeAlias = DispatchStreamResponse  # noqa: Y015
+
+@_typing.final
 class CheckRequest(_message.Message):
     """CheckRequest carries a completion."""
 

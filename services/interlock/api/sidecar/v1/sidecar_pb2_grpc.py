@@ -44,6 +44,11 @@ class SidecarServiceStub:
                 request_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DispatchRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DispatchResponse.FromString,
                 _registered_method=True)
+        self.DispatchStream = channel.unary_stream(
+                '/interlock.api.sidecar.v1.SidecarService/DispatchStream',
+                request_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DispatchStreamRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DispatchStreamResponse.FromString,
+                _registered_method=True)
         self.Check = channel.unary_unary(
                 '/interlock.api.sidecar.v1.SidecarService/Check',
                 request_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.CheckRequest.SerializeToString,
@@ -96,6 +101,15 @@ class SidecarServiceServicer:
 
     def Dispatch(self, request, context):
         """Dispatch sends a chat request to the model provider and governs the answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DispatchStream(self, request, context):
+        """DispatchStream does the same and hands over what may leave while the provider still writes: parts, each judged and on record before,
+        then the whole answer with its outcome. Where the rest may not leave, or the provider breaks off, it ends with the status of the
+        refusal behind the parts that have left; the final response headers are its trailing metadata.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -165,6 +179,11 @@ def add_SidecarServiceServicer_to_server(servicer, server):
                     servicer.Dispatch,
                     request_deserializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DispatchRequest.FromString,
                     response_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DispatchResponse.SerializeToString,
+            ),
+            'DispatchStream': grpc.unary_stream_rpc_method_handler(
+                    servicer.DispatchStream,
+                    request_deserializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DispatchStreamRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DispatchStreamResponse.SerializeToString,
             ),
             'Check': grpc.unary_unary_rpc_method_handler(
                     servicer.Check,
@@ -239,6 +258,33 @@ class SidecarService:
             '/interlock.api.sidecar.v1.SidecarService/Dispatch',
             interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DispatchRequest.SerializeToString,
             interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DispatchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DispatchStream(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/interlock.api.sidecar.v1.SidecarService/DispatchStream',
+            interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DispatchStreamRequest.SerializeToString,
+            interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DispatchStreamResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -40,6 +40,11 @@ class SidecarServiceStub:
     def __new__(cls, channel: _aio.Channel) -> SidecarServiceAsyncStub: ...
     Dispatch: _grpc.UnaryUnaryMultiCallable[_sidecar_pb2.DispatchRequest, _sidecar_pb2.DispatchResponse]
     """Dispatch sends a chat request to the model provider and governs the answer."""
+    DispatchStream: _grpc.UnaryStreamMultiCallable[_sidecar_pb2.DispatchStreamRequest, _sidecar_pb2.DispatchStreamResponse]
+    """DispatchStream does the same and hands over what may leave while the provider still writes: parts, each judged and on record before,
+    then the whole answer with its outcome. Where the rest may not leave, or the provider breaks off, it ends with the status of the
+    refusal behind the parts that have left; the final response headers are its trailing metadata.
+    """
     Check: _grpc.UnaryUnaryMultiCallable[_sidecar_pb2.CheckRequest, _sidecar_pb2.CheckResponse]
     """Check governs a completion that the caller already has. It is charged and sealed as if it had been dispatched."""
     StartSession: _grpc.UnaryUnaryMultiCallable[_sidecar_pb2.StartSessionRequest, _sidecar_pb2.StartSessionResponse]
@@ -71,6 +76,11 @@ class SidecarServiceAsyncStub(SidecarServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Dispatch: _aio.UnaryUnaryMultiCallable[_sidecar_pb2.DispatchRequest, _sidecar_pb2.DispatchResponse]  # type: ignore[assignment]
     """Dispatch sends a chat request to the model provider and governs the answer."""
+    DispatchStream: _aio.UnaryStreamMultiCallable[_sidecar_pb2.DispatchStreamRequest, _sidecar_pb2.DispatchStreamResponse]  # type: ignore[assignment]
+    """DispatchStream does the same and hands over what may leave while the provider still writes: parts, each judged and on record before,
+    then the whole answer with its outcome. Where the rest may not leave, or the provider breaks off, it ends with the status of the
+    refusal behind the parts that have left; the final response headers are its trailing metadata.
+    """
     Check: _aio.UnaryUnaryMultiCallable[_sidecar_pb2.CheckRequest, _sidecar_pb2.CheckResponse]  # type: ignore[assignment]
     """Check governs a completion that the caller already has. It is charged and sealed as if it had been dispatched."""
     StartSession: _aio.UnaryUnaryMultiCallable[_sidecar_pb2.StartSessionRequest, _sidecar_pb2.StartSessionResponse]  # type: ignore[assignment]
@@ -105,6 +115,17 @@ class SidecarServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_sidecar_pb2.DispatchResponse, _abc.Awaitable[_sidecar_pb2.DispatchResponse]]:
         """Dispatch sends a chat request to the model provider and governs the answer."""
+
+    @_abc_1.abstractmethod
+    def DispatchStream(
+        self,
+        request: _sidecar_pb2.DispatchStreamRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_sidecar_pb2.DispatchStreamResponse], _abc.AsyncIterator[_sidecar_pb2.DispatchStreamResponse]]:
+        """DispatchStream does the same and hands over what may leave while the provider still writes: parts, each judged and on record before,
+        then the whole answer with its outcome. Where the rest may not leave, or the provider breaks off, it ends with the status of the
+        refusal behind the parts that have left; the final response headers are its trailing metadata.
+        """
 
     @_abc_1.abstractmethod
     def Check(

@@ -6,7 +6,7 @@ from typing import Any
 
 from interlock.domain import held
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.apis.api import ApiRequest, Lines
+from interlock.sidecar.apis.api import ApiRequest, Lines, StreamWriter
 from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.openai.completion import Completion
 
@@ -36,11 +36,11 @@ class Completions:
 
         return legacy.encode(completion.completion)
 
-    def stream(self, request: ApiRequest, completion: Completion) -> bytes:
-        """Return the text completion in chunks."""
+    def writer(self, request: ApiRequest, head: Completion) -> StreamWriter:
+        """Return what writes the text completion in chunks."""
         from interlock.sidecar.apis.completions import legacy
 
-        return legacy.stream(completion.completion, include_usage=request.chat.include_usage)
+        return legacy.TextChunks(head.completion, include_usage=request.chat.include_usage)
 
     async def released(self, _caller: Caller, _request: ApiRequest, _completion: Completion) -> None:
         """Keep nothing: a prompt has no memory."""

@@ -7,9 +7,11 @@ from typing import Any
 
 from interlock.domain.errors import Refused, invalid
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.apis.api import ApiRequest
+from interlock.sidecar.apis.api import HALTED, ApiRequest
+from interlock.sidecar.call.live import AnswerPart
 from interlock.sidecar.openai import chat, strictjson
-from interlock.sidecar.openai.sse import DONE, PIECE
+from interlock.sidecar.openai.completion import Completion
+from interlock.sidecar.openai.sse import DONE, FINAL, KEEP_ALIVE, PIECE, event
 
 PASSED = (
     "model", "frequency_penalty", "logit_bias", "max_tokens", "n", "presence_penalty", "seed", "stop", "stream", "stream_options",
@@ -50,18 +52,41 @@ def encode(completion: Mapping[str, Any]) -> bytes:
     return strictjson.dumps({**_frame(completion), "choices": choices, "usage": completion.get("usage")})
 
 
-def stream(completion: Mapping[str, Any], *, include_usage: bool) -> bytes:
-    """Return the text completion as server-sent events."""
-    frame = _frame(completion)
-    chunks: list[dict[str, Any]] = []
-    for one in completion["choices"]:
-        text = _text(one)
-        pieces = [text[start : start + PIECE] for start in range(0, len(text), PIECE)] or [""]
-        chunks += [{**frame, "choices": [_choice(one, piece, None)]} for piece in pieces]
-        chunks.append({**frame, "choices": [_choice(one, "", _finish(one))]})
-    if include_usage:
-        chunks.append({**frame, "choices": [], "usage": completion.get("usage")})
-    return b"".join(b"data: " + strictjson.dumps(chunk) + b"\n\n" for chunk in chunks) + DONE
+class TextChunks:
+    """Writes a text completion in chunks, in parts or at once. Reasoning is no part of the text. One that breaks off has no [DONE]."""
+
+    keep_alive = KEEP_ALIVE
+
+    def __init__(self, head: Mapping[str, Any], *, include_usage: bool) -> None:
+        self._frame, self._include_usage, self._left = _frame(head), include_usage, 0
+
+    def part(self, part: AnswerPart) -> bytes:
+        """Return a part of the only choice."""
+        self._left += len(part.text)
+        return self._chunk(_choice({"index": 0}, part.text, None))
+
+    def end(self, completion: Completion, final: Mapping[str, str] | None = None) -> bytes:
+        """Return the rest and the end."""
+        written = []
+        for one in completion.choices:
+            text = _text(one)[self._left :]
+            pieces = [text[start : start + PIECE] for start in range(0, len(text), PIECE)] or [""]
+            written += [self._chunk(_choice(one, piece, None)) for piece in pieces]
+            written.append(self._chunk(_choice(one, "", _finish(one))))
+        if self._include_usage:
+            written.append(event({**self._frame, "choices": [], "usage": completion.completion.get("usage")}))
+        return b"".join(written) + self._final(final) + DONE
+
+    def stop(self, body: dict[str, Any], status: int, final: Mapping[str, str] | None = None) -> bytes:
+        """Return the error that ends the text, behind a chunk that says so where it was cut."""
+        cut = self._chunk(_choice({"index": 0}, "", "content_filter")) if status == HALTED else b""
+        return cut + self._final(final) + event(body)
+
+    def _final(self, final: Mapping[str, str] | None) -> bytes:
+        return b"" if final is None else FINAL + event({**self._frame, "choices": [], "crp": dict(final)})
+
+    def _chunk(self, choice: Mapping[str, Any]) -> bytes:
+        return event({**self._frame, "choices": [choice]})
 
 
 def _prompt(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from interlock.domain import held
 from interlock.domain.errors import unauthenticated
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.apis.api import ApiRequest, Lines
+from interlock.sidecar.apis.api import ApiRequest, Lines, StreamWriter
 from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.openai.completion import Completion
 
@@ -37,11 +37,11 @@ class Messages:
 
         return answer.encode(completion.completion)
 
-    def stream(self, _request: ApiRequest, completion: Completion) -> bytes:
-        """Return the message in events."""
-        from interlock.sidecar.apis.messages import events
+    def writer(self, _request: ApiRequest, head: Completion) -> StreamWriter:
+        """Return what writes the message in events."""
+        from interlock.sidecar.apis.messages import writer
 
-        return events.encode(completion.completion)
+        return writer.MessageWriter(head.completion)
 
     async def released(self, _caller: Caller, _request: ApiRequest, _completion: Completion) -> None:
         """Keep nothing: a request carries what was said before."""

@@ -1,14 +1,13 @@
-"""A message as Anthropic's server-sent events. The writer is fed in pieces, so that an answer may leave in parts (API-4)."""
+"""The order of Anthropic's server-sent events of one message."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from interlock.sidecar.apis.messages import answer
 from interlock.sidecar.apis.messages.answer import Block
 from interlock.sidecar.openai import strictjson
-from interlock.sidecar.openai.sse import PIECE
 
 _DELTAS = {
     "thinking": ("thinking_delta", "thinking"),
@@ -26,45 +25,31 @@ class MessageEvents:
 
     def start(self, frame: Mapping[str, Any]) -> bytes:
         """Return the first events, of a message as ``answer.frame`` gives it."""
-        return _event("message_start", message=frame) + _event("ping")
+        return event("message_start", message=frame) + event("ping")
 
     def piece(self, block: Block, text: str) -> bytes:
         """Return the events of a piece of *block*: the same object for each piece of one block."""
         begun = b"" if block is self._open else self._ended() + self._begun(block)
         kind, name = _DELTAS[block.kind]
-        return begun + _event("content_block_delta", index=self._index, delta={"type": kind, name: text})
+        return begun + event("content_block_delta", index=self._index, delta={"type": kind, name: text})
 
     def end(self, stop_reason: str, usage: Mapping[str, Any]) -> bytes:
-        """Return the last events."""
+        """Return why the message ends and what it used, behind its last block."""
         delta = {"stop_reason": stop_reason, "stop_sequence": None}
         told = {name: value for name, value in usage.items() if name != "service_tier"}
-        return self._ended() + _event("message_delta", delta=delta, usage=told) + _event("message_stop")
+        return self._ended() + event("message_delta", delta=delta, usage=told)
 
     def _begun(self, block: Block) -> bytes:
         self._open, self._index = block, self._index + 1
-        return _event("content_block_start", index=self._index, content_block=answer.opened(block))
+        return event("content_block_start", index=self._index, content_block=answer.opened(block))
 
     def _ended(self) -> bytes:
         if self._open is None:
             return b""
         self._open = None
-        return _event("content_block_stop", index=self._index)
+        return event("content_block_stop", index=self._index)
 
 
-def encode(completion: Mapping[str, Any]) -> bytes:
-    """Return the stream of a checked *completion*."""
-    writer = MessageEvents()
-    return b"".join([
-        writer.start(answer.frame(completion)),
-        *(writer.piece(block, text) for block in answer.blocks(completion) for text in _pieces(block.text)),
-        writer.end(answer.stop_reason(completion), answer.usage(completion)),
-    ])  # fmt: skip
-
-
-def _pieces(text: str) -> Iterator[str]:
-    for start in range(0, len(text), PIECE):
-        yield text[start : start + PIECE]
-
-
-def _event(kind: str, **fields: Any) -> bytes:
+def event(kind: str, /, **fields: Any) -> bytes:
+    """Return one event."""
     return f"event: {kind}\ndata: ".encode() + strictjson.dumps({"type": kind, **fields}) + b"\n\n"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from interlock.domain import held
 from interlock.runtime.rpc.peers import AuditPeer
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.apis.api import ApiRequest, Lines
+from interlock.sidecar.apis.api import ApiRequest, Lines, StreamWriter
 from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.openai import strictjson
 from interlock.sidecar.openai.completion import Completion
@@ -65,11 +65,11 @@ class Responses:
 
         return strictjson.dumps(answer.response(request.echoed, completion))
 
-    def stream(self, request: ApiRequest, completion: Completion) -> bytes:
-        """Return the events of a completion."""
-        from interlock.sidecar.apis.responses import events
+    def writer(self, request: ApiRequest, head: Completion) -> StreamWriter:
+        """Return what writes the Response in events."""
+        from interlock.sidecar.apis.responses import writer
 
-        return events.encode(request.echoed, completion)
+        return writer.ResponseWriter(request.echoed, head)
 
     async def released(self, caller: Caller, request: ApiRequest, completion: Completion) -> None:
         """Keep the request and its answer for later requests of the same caller, unless ``store`` is false."""

@@ -1,19 +1,13 @@
-"""A Response as server-sent events, each with its number: the answer was released as a whole before the first one leaves.
-
-``ResponseEvents`` knows the order of the events and nothing of where the text comes from, so that it can be fed in parts.
-"""
+"""The order of the server-sent events of one Response, each with its number."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from interlock.sidecar.apis.responses import answer
 from interlock.sidecar.openai import strictjson
-from interlock.sidecar.openai.completion import Completion
-from interlock.sidecar.openai.sse import PIECE
 
-_TEXTS: Mapping[str, tuple[str, str]] = {
+TEXTS: Mapping[str, tuple[str, str]] = {
     "output_text": ("response.output_text", "text"),
     "refusal": ("response.refusal", "refusal"),
     "reasoning_text": ("response.reasoning_text", "text"),
@@ -46,12 +40,12 @@ class ResponseEvents:
     def text(self, kind: str, piece: str) -> bytes:
         """Add to the text of the part."""
         more: dict[str, Any] = {"logprobs": []} if kind == "output_text" else {}
-        name = f"{_TEXTS[kind][0]}.delta"
+        name = f"{TEXTS[kind][0]}.delta"
         return self._event(name, **self._place(), content_index=self._part, delta=piece, **more)
 
     def close_part(self, part: Mapping[str, Any]) -> bytes:
         """End the part, which is now whole."""
-        name, field = _TEXTS[part["type"]]
+        name, field = TEXTS[part["type"]]
         said = {field: part[field], **({"logprobs": part["logprobs"]} if "logprobs" in part else {})}
         place = {**self._place(), "content_index": self._part}
         return self._event(f"{name}.done", **place, **said) + self._event(
@@ -75,45 +69,14 @@ class ResponseEvents:
         """End the stream with the whole *response*."""
         return self._event(f"response.{response['status']}", response=response)
 
+    def other(self, kind: str, /, **values: Any) -> bytes:
+        """Return an event that belongs to no item."""
+        return self._event(kind, **values)
+
     def _place(self) -> dict[str, Any]:
         return {"item_id": self._item["id"], "output_index": self._output}
 
-    def _event(self, kind: str, **values: Any) -> bytes:
+    def _event(self, kind: str, /, **values: Any) -> bytes:
         data = strictjson.dumps({"type": kind, "sequence_number": self._number, **values})
         self._number += 1
         return b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n"
-
-
-def encode(echoed: Mapping[str, Any], completion: Completion) -> bytes:
-    """Return the stream of a released *completion*."""
-    writer = ResponseEvents()
-    whole = answer.response(echoed, completion)
-    written = [writer.begin(answer.frame(echoed, completion))]
-    for item in whole["output"]:
-        written.extend(_item(writer, item))
-    return b"".join([*written, writer.end(whole)])
-
-
-def _item(writer: ResponseEvents, item: Mapping[str, Any]) -> Iterator[bytes]:
-    begun = {**item, **({"status": "in_progress"} if "status" in item else {})}
-    if item["type"] == "function_call":
-        yield writer.open_item({**begun, "arguments": ""})
-        yield from (writer.arguments(piece) for piece in _pieces(item["arguments"]))
-        yield writer.close_arguments(item["name"], item["arguments"])
-    else:
-        yield writer.open_item({**begun, "content": []})
-        for part in item["content"]:
-            yield from _part(writer, part)
-    yield writer.close_item(item)
-
-
-def _part(writer: ResponseEvents, part: Mapping[str, Any]) -> Iterator[bytes]:
-    kind = part["type"]
-    field = _TEXTS[kind][1]
-    yield writer.open_part({**part, field: "", **({"logprobs": []} if "logprobs" in part else {})})
-    yield from (writer.text(kind, piece) for piece in _pieces(part[field]))
-    yield writer.close_part(part)
-
-
-def _pieces(text: str) -> Iterator[str]:
-    return (text[start : start + PIECE] for start in range(0, len(text), PIECE))

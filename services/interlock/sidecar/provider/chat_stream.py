@@ -1,20 +1,15 @@
-"""The answer of a provider that streams, while it comes in (SVC-2; A-26; ecosystem.md 3.3).
-
-Server-sent events are read strictly and into one message per choice. A field that nobody judges is noted and not kept. At the end the
-whole goes through the same reader as an answer that came at once, so that both pass the same allow-list.
-"""
+"""The chunks of a chat completion, put together into one message per choice. A field that nobody judges is noted and not kept."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from interlock.domain.errors import Kind, Refused
-from interlock.sidecar.openai import completion, strictjson
-from interlock.sidecar.openai.completion import AnswerAsked, Completion
+from interlock.sidecar.call.live import AnswerPart
+from interlock.sidecar.openai import strictjson
 from interlock.sidecar.openai.faults import malformed
+from interlock.sidecar.provider.streams import failed, weight
 
 _TEXTS = ("content", "refusal", "reasoning_content")
 _JOINED = ("tool_calls", "function_call")
@@ -44,98 +39,53 @@ class _Choice:
 
     @property
     def plain(self) -> bool:
-        """Whether there is content and nothing else."""
-        return not (self.calls or self.function or self.logprobs) and self.texts.keys() <= {"content"}
+        """Whether there is content, reasoning and nothing else."""
+        return not (self.calls or self.function or self.logprobs) and "refusal" not in self.texts
 
 
-class ProviderStream:
-    """One answer while it comes in. It keeps at most *limit* bytes."""
+class ChatStream:
+    """The chunks of one chat completion."""
 
-    def __init__(self, asked: AnswerAsked, *, limit: int, max_depth: int) -> None:
-        self.changed = asyncio.Event()
-        self.done = False
-        self._asked, self._limit, self._max_depth = asked, limit, max_depth
+    closed = False
+    """This API says its last word with [DONE]."""
+
+    def __init__(self, choices: int) -> None:
+        self._most = choices
         self._choices: dict[int, _Choice] = {}
         self._usage: Any = None
         self._tier: Any = None
-        self._buffer, self._data, self._size = bytearray(), bytearray(), 0
-        self._whole: bytes | None = None
-
-    def feed(self, data: bytes) -> None:
-        """Take bytes as they came. Refused with UPSTREAM_INVALID_RESPONSE, or UPSTREAM_ERROR where the provider says so."""
-        self._buffer += data
-        while not self.done and (at := self._buffer.find(b"\n")) >= 0:
-            line = bytes(self._buffer[:at]).removesuffix(b"\r")
-            del self._buffer[: at + 1]
-            self._line(line)
-        if len(self._buffer) + len(self._data) > self._limit:
-            raise malformed("TOO_LARGE")
-
-    def answered(self, data: bytes) -> None:
-        """Take the answer of a provider that does not stream."""
-        self._whole, self.done = data, True
-
-    def finished(self) -> None:
-        """Note that nothing more comes. Refused with UPSTREAM_DISCONNECTED where the answer has no end."""
-        if not self.done and not (self._choices and all(one.finish for one in self._choices.values())):
-            message = "the model provider closed the connection mid-answer"
-            raise Refused(Kind.BAD_GATEWAY, "UPSTREAM_DISCONNECTED", message, retry_after_ms=1000)
-        self.done = True
 
     @property
-    def plain_text(self) -> str | None:
-        """The content so far where it is all there is of the only choice; ``None`` where it is not."""
-        if self._whole is not None or set(self._choices) != {0} or not self._choices[0].plain:
+    def ended(self) -> bool:
+        """Whether every choice has its end."""
+        return bool(self._choices) and all(one.finish for one in self._choices.values())
+
+    @property
+    def said(self) -> AnswerPart | None:
+        """The content so far where it is all there is of the only choice but reasoning; ``None`` where it is not."""
+        if set(self._choices) != {0} or not self._choices[0].plain:
             return None
-        return "".join(self._choices[0].texts.get("content", ()))
+        texts = self._choices[0].texts
+        return AnswerPart("".join(texts.get("reasoning_content", ())), "".join(texts.get("content", ())))
 
-    def completion(self, *, broken_off: bool = False) -> Completion:
-        """Return the whole answer, or what there is of one that was *broken_off*."""
-        data = self._assembled(broken_off=broken_off) if self._whole is None else self._whole
-        return completion.read(data, self._asked, max_depth=self._max_depth)
-
-    def prefix(self, text: str) -> Completion:
-        """Return *text*, which the content begins with, as an answer to be judged."""
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        frame = {"id": "", "object": "chat.completion", "created": 0, "model": self._asked.model}
-        return completion.assembled(frame, [choice], {})
-
-    def _line(self, line: bytes) -> None:
-        if line.startswith(b"data:"):
-            self._data += line[5:].removeprefix(b" ") + b"\n"
-        elif not line and self._data:
-            data, self._data = bytes(self._data).strip(), bytearray()
-            self._event(data)
-
-    def _event(self, data: bytes) -> None:
-        if data == b"[DONE]":
-            self.finished()
-            return
-        try:
-            chunk = strictjson.loads(data, max_depth=self._max_depth)
-        except Refused as refused:
-            raise malformed(refused.reason) from None
-        if not isinstance(chunk, dict):
-            raise malformed("CHUNK")
+    def take(self, chunk: dict[str, Any]) -> int:
+        """Take one chunk."""
         if chunk.get("error"):
-            raise Refused(Kind.BAD_GATEWAY, "UPSTREAM_ERROR", "the model provider failed", retry_after_ms=1000)
+            raise failed()
         if not isinstance(chunk.get("choices"), list):
             raise malformed("CHOICES")
-        self._size += _weight([item.get(name) for item in chunk["choices"] if isinstance(item, dict) for name in _KEPT])
-        if self._size > self._limit:
-            raise malformed("TOO_LARGE")
         self._usage = chunk.get("usage") or self._usage
         self._tier = chunk.get("service_tier") or self._tier
         for item in chunk["choices"]:
             self._take(item)
-        self.changed.set()
+        return weight([item.get(name) for item in chunk["choices"] for name in _KEPT])
 
     def _take(self, item: Any) -> None:
         delta = item.get("delta") if isinstance(item, dict) else None
         if not isinstance(delta, dict):
             raise malformed("DELTA")
         index = item.get("index", 0)
-        if type(index) is not int or not 0 <= index < self._asked.choices:
+        if type(index) is not int or not 0 <= index < self._most:
             raise malformed("CHOICE_INDEX")
         choice = self._choices.setdefault(index, _Choice())
         if choice.finish and any(delta.get(name) for name in (*_TEXTS, *_JOINED)):
@@ -164,7 +114,8 @@ class ProviderStream:
         elif value not in ("", [], {}):
             choice.more[name] = True
 
-    def _assembled(self, *, broken_off: bool) -> bytes:
+    def whole(self, *, broken_off: bool) -> bytes:
+        """Return the completion."""
         choices = []
         for index, one in sorted(self._choices.items()):
             message: dict[str, Any] = {"role": "assistant", "content": None, **one.more}
@@ -178,14 +129,6 @@ class ProviderStream:
                 {"index": index, "message": message, "finish_reason": finish, "logprobs": one.logprobs or None}
             )
         return strictjson.dumps({"choices": choices, "usage": self._usage, "service_tier": self._tier})
-
-
-def _weight(value: Any) -> int:
-    """Return about what a value adds to what is kept, bytes: an endless answer ends at the limit, its frames do not count."""
-    if isinstance(value, str):
-        return len(value.encode("utf-8", "surrogatepass"))
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return sum(map(_weight, inside)) + (8 * len(value) if isinstance(value, list) else 0)
 
 
 def _call(choice: _Choice, given: Any) -> None:
