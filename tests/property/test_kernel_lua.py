@@ -33,6 +33,7 @@ DEFINITION = Definition(
         Condition("rate", "uses(add, 10) <= 3", blocking=True),
         Condition("pace", "spent(usd, 20) + price <= 30 and left(mails) >= 0", blocking=True),
         Condition("total", "sum(log) < 20", blocking=False),
+        Condition("kept", "not had(gone) or before(gone) <= gone + 1 or before(mode) == mode", blocking=True),
     ],
     actions=[
         RegisteredAction("add", "add", [("n", "increment", "n:3000000")], [("usd", 2 * UNIT)]),

@@ -4,6 +4,7 @@ Code written for ``clampai`` runs with its import line changed. ``SafetyKernel(.
 environment, joins the kernel of that name under the caller's key; without a name each object has a kernel of its own.
 """
 
+from interlock.client.kernel import invariants
 from interlock.client.kernel.aio import AsyncSafetyKernel
 from interlock.client.kernel.calls import KernelCalls
 from interlock.client.kernel.guarding import SafetyViolation, safe
@@ -25,5 +26,6 @@ __all__ = [
     "SafetyViolation",
     "State",
     "TraceEntry",
+    "invariants",
     "safe",
 ]

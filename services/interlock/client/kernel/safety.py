@@ -122,7 +122,12 @@ class SafetyKernel:
     def evaluate(self, state: State, action: ActionSpec) -> SafetyVerdict:
         """Check an action and commit nothing."""
         self.prepare(state, action)
-        return self._seen(action)[0]
+        verdict = self._seen(action)[0]
+        for fn in self._preconditions:
+            held, why = fn(self.state(), action)
+            verdict.checks.append(("Precondition", CheckResult.PASS if held else CheckResult.FAIL_PRECONDITION, why))
+            verdict.approved = verdict.approved and held
+        return verdict
 
     def execute(self, state: State, action: ActionSpec, reasoning_summary: str = "") -> tuple[State, TraceEntry]:
         """Check, charge and commit in one step. Raises ``RuntimeError`` with every reason of a rejection."""
@@ -188,8 +193,11 @@ class SafetyKernel:
         self._preconditions.append(fn)
 
     def register_emergency_action(self, action_id: str) -> None:
-        """Make an action an emergency action, before its first use."""
-        self.emergency_actions.add(action_id)
+        """Make an action an emergency action. Raises ``ValueError`` after its first use: what is registered never changes."""
+        with self._lock:
+            if action_id in self._known and action_id not in self.emergency_actions:
+                raise ValueError(f"{action_id} was registered as an action that costs and has effects")
+            self.emergency_actions.add(action_id)
 
     def lease(self, *, wanted: float = 0.0, lifetime_s: float = 30.0) -> Lease:
         """Return a slice of the budget to spend without a round trip (docs/kernel.md has when)."""
@@ -229,7 +237,7 @@ class SafetyKernel:
         after, version = State(state_of(told["state_after"])), int(told["verdict"]["version"])
         verdict, said = verdict_of(told["verdict"], action, after), []
         for one in self.invariants:
-            if one.predicate is None:
+            if not one.local:
                 continue
             holds, why = one.check(after)
             said.append({"name": one.name, "hash": one.digest, "holds": holds})
@@ -240,7 +248,7 @@ class SafetyKernel:
 
     def _held(self, action: ActionSpec) -> dict[str, Any]:
         """Return version and predicates where something is evaluated here."""
-        if all(one.predicate is None for one in self.invariants) and not self._preconditions:
+        if not any(one.local for one in self.invariants) and not self._preconditions:
             return {}
         shown = self.calls.describe(self.name) if self._preconditions else {}
         for fn in self._preconditions:
@@ -255,7 +263,8 @@ class SafetyKernel:
     def prepare(self, state: State, action: ActionSpec | None) -> None:
         """Open or join the kernel, and register what is new: variables of the state, and the action."""
         with self._lock:
-            kinds = {name: kind_of(value) for name, value in state.to_dict().items() if value is not None}
+            kinds = {name: kind for one in self.invariants for name, kind in one.variables.items()}
+            kinds |= {name: kind_of(value) for name, value in state.to_dict().items() if value is not None}
             new_action = action if action is not None and self._known.get(action.id) != action else None
             if self._opened and not new_action and kinds.keys() <= self._kinds.keys():
                 return

@@ -19,6 +19,7 @@ MOST_EFFECTS, MOST_PRECONDITIONS, LONGEST_SUGGESTION, LONGEST_NAME = 32, 16, 500
 LARGEST_DEFINITION = 49_152
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_INVARIANT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:,-]{0,127}", re.ASCII)
 _ACTION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}", re.ASCII)
 _KEY = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -84,6 +85,13 @@ def checked_action(action_id: str) -> str:
             "KERNEL_NAME_INVALID", "an action's id has 1 to 128 letters, digits, dots, hyphens, underscores or colons"
         )
     return action_id
+
+
+def _checked_invariant(name: str) -> str:
+    if not _INVARIANT.fullmatch(name):
+        message = "an invariant's name has 1 to 128 letters, digits, dots, hyphens, underscores, colons or commas"
+        raise invalid("KERNEL_NAME_INVALID", message)
+    return name
 
 
 def checked_key(key: str) -> str:
@@ -178,7 +186,7 @@ def _check_sizes(definition: Definition) -> None:
         checked_name(name)
         checked_amount(one.limit)
         checked_amount(one.min_cost)
-    names = [checked_name(one.name) for one in definition.invariants]
+    names = [_checked_invariant(one.name) for one in definition.invariants]
     if len(set(names)) != len(names):
         raise invalid("KERNEL_DUPLICATE", "an invariant is named twice")
     for invariant in definition.invariants:
@@ -203,7 +211,10 @@ def _most_steps(resources: Mapping[str, Resource]) -> str:
 def _check_base(fields: Fields, programs: Iterable[tuple[Condition, list[list[str]]]]) -> None:
     """Refuse a kernel whose blocking invariants do not hold from the beginning (T3, the base case)."""
     view = ExpressionView(
-        fields.__getitem__, lambda _name, _seconds: 0, lambda name: Resource.of(fields[f"r:{name}"]).left
+        fields.__getitem__,
+        fields.__getitem__,
+        lambda _name, _seconds: 0,
+        lambda name: Resource.of(fields[f"r:{name}"]).left,
     )
     for one, program in programs:
         if one.blocking and not view.holds(program):

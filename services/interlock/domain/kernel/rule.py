@@ -295,7 +295,8 @@ class _Step:
             self._check("predicate:" + name, passed, code, monitoring=enforcement == "monitoring" and known)
 
     def _holds(self, program: Program) -> bool:
-        return ExpressionView(self._need, self._window, lambda name: self._resource(name).left).holds(program)
+        read, left = self._need, lambda name: self._resource(name).left
+        return ExpressionView(read, self._fields.__getitem__, self._window, left).holds(program)
 
     def _window(self, name: str, seconds: int) -> int:
         kept = moments_since(self._get("w:" + name) or "", self._now - seconds * 1000)

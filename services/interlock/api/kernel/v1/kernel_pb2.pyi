@@ -265,7 +265,7 @@ class Invariant(_message.Message):
     SUGGESTION_FIELD_NUMBER: _builtins.int
     PREDICATE_HASH_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Name, as of a resource."""
+    """Name, 1 to 128 letters, digits, dots, hyphens, underscores, colons or commas."""
     expression: _builtins.str
     """Expression over the state, at most 1,000 characters (docs/kernel.md has the language); empty with predicate_hash."""
     enforcement: Global___Enforcement.ValueType
