@@ -45,6 +45,8 @@ DEFINITION = Definition(
         RegisteredAction("bad", "bad", [("tags", "append", "s:x")], [("usd", UNIT)]),
         RegisteredAction("free", "free", [("n", "set", "n:0")], []),
         RegisteredAction("dear", "dear", [], [("usd", 50 * UNIT), ("mails", 10 * UNIT)]),
+        RegisteredAction("book", "book", [("n", "increment", "n:1000000")], [("usd", UNIT)], compensation="unbook"),
+        RegisteredAction("unbook", "unbook", [("n", "decrement", "n:1000000"), ("tags", "append", "s:c")], []),
         RegisteredAction("leave", "leave", [], [], emergency=True),
     ],
     open_registry=True,
@@ -63,6 +65,13 @@ STEPS = st.one_of(
     st.tuples(st.just("evaluate"), st.sampled_from(ACTIONS)),
     st.tuples(st.just("register"), st.sampled_from(["v:more n!", "v:n s:text", "v:n n:5", "a:add {}"])),
     st.tuples(st.just("emergency"), st.sampled_from(["leave", "add"]), st.sampled_from("0001")),
+    st.tuples(st.just("begin_saga"), st.integers(0, 2), st.sampled_from([3_000, 20_000])),
+    st.tuples(st.just("step"), st.sampled_from(["book", "add", "tag", "write", "book", "bad"]), st.integers(0, 2), st.booleans()),
+    st.tuples(st.just("end_saga"), st.integers(0, 2)),
+    st.tuples(st.just("undo_saga"), st.integers(0, 2)),
+    st.tuples(st.just("claim")),
+    st.tuples(st.just("claim")),
+    st.tuples(st.just("settle"), st.sampled_from(["done", "failed", "failed", "retry"]), st.booleans()),
     st.tuples(st.just("seal")),
     st.tuples(st.just("wait"), st.sampled_from([1_000, 9_000, 70_000])),
 )  # fmt: skip
@@ -91,6 +100,8 @@ class Two:
         self.now = 1_000_000
         self.asked = count()
         self.leases: list[tuple[str, str]] = []
+        self.sagas: list[str] = ["none"]
+        self.claims: list[list[str]] = [["none", "", "", "", "", "1"]]
         self.records: list[list[Any]] = [[], []]
 
     @property
@@ -118,7 +129,7 @@ class Two:
         elif name == "abort":
             await self.both(op=name, executions=[f"k{given[0]}"])
         elif name == "rollback":
-            await self.both(op=name, executions=[f"k{one}" for one in given[0]])
+            await self.both(op=name, executions=[f"k{one}" for one in given[0]], saga="")
         elif name == "lease":
             key = f"lease{next(self.asked)}"
             got = await self.both(op=name, resource=given[0], wanted=str(given[1]), lifetime_ms="5000", key=key)
@@ -126,6 +137,8 @@ class Two:
         elif name == "give_back" and self.leases:
             key, fence = self.leases[given[0] % len(self.leases)]
             await self.both(op=name, lease=key, fence=fence if given[2] else "77", unspent=str(given[1]))
+        elif name in {"begin_saga", "step", "end_saga", "undo_saga", "claim", "settle"}:
+            await self.saga(name, *given)
         elif name == "register":
             await self.both(op=name, fields=[given[0].split(" ", 1)], key=" ")
         elif name == "emergency":
@@ -134,6 +147,23 @@ class Two:
             self.now += given[0]
         else:
             await self.seal()
+
+    async def saga(self, name: str, *given: Any) -> None:
+        if name == "begin_saga":
+            self.sagas.append(f"saga{next(self.asked)}")
+            await self.both(op=name, key=self.sagas[-1], lifetime_ms=str(given[1]))
+        elif name == "step":
+            saga, op = self.sagas[-1 - given[1] % len(self.sagas)], "permit" if given[2] else "execute"
+            await self.both(op=op, action=given[0], version="0", saga=saga)
+        elif name in {"end_saga", "undo_saga"}:
+            saga = self.sagas[-1 - given[0] % len(self.sagas)]
+            await self.both(op="rollback" if name == "undo_saga" else name, executions=[], saga=saga)
+        elif name == "claim":
+            got = await self.both(op=name, lifetime_ms="2000")
+            self.claims += [got.answer["claim"]] if got.answer.get("claim") else []
+        else:
+            key, fence = self.claims[-1][0], self.claims[-1][5] if given[1] else "77"
+            await self.both(op=name, execution=key, fence=fence, outcome=given[0])
 
     async def seal(self) -> None:
         for number, store in enumerate((self.memory, self.redis)):
@@ -220,6 +250,94 @@ def test_a_lost_kernel_is_what_its_records_say(runner, redis_kernels):
         await two.same()
         await two.step("execute", "less", 300)
         assert not await two.redis.sealed(two.kernel, len(records) + 1, "0" * 40)
+        await two.same()
+
+    runner.run(run())
+
+
+@pytest.mark.req("KRN-5")
+def test_sagas_are_one_in_lua_and_the_rule(runner, redis_kernels):
+    """Undone in reverse, compensated one after the other, stuck after five attempts or where it moved on, rolled back at the end of its time."""
+
+    async def run() -> None:
+        two, types = Two(redis_kernels), list[str]()
+        await two.open()
+
+        async def ask(**what: Any) -> Any:
+            got = await two.both(**what)
+            types.extend(one.type.removeprefix("KERNEL_") for one in got.unsealed)
+            await two.seal()
+            return got.answer if got.status == "OK" else got.status
+
+        async def begun(*actions: str) -> list[str]:
+            saga = f"saga{next(two.asked)}"
+            await ask(op="begin_saga", key=saga, lifetime_ms="9000")
+            keys = [f"{saga}.{number}" for number in range(len(actions))]
+            for key, action in zip(keys, actions, strict=True):
+                assert (await ask(op="execute", action=action, version="0", saga=saga, key=key))["approved"] == "1"
+            return [saga, *keys]
+
+        async def claimed() -> list[str]:
+            return (await ask(op="claim", lifetime_ms="2000")).get("claim") or []
+
+        saga, first, _, last = await begun("book", "less", "book")
+        assert (await ask(op="rollback", executions=[], saga=saga))["approved"] == "1"
+        assert (await ask(op="rollback", executions=[], saga=saga)) == "KERNEL_SAGA_UNKNOWN"
+        assert two.fields["v:gone"] == "n!", "what the kernel can undo is undone at once"
+        key, *_, fence, _ = await claimed()
+        assert (key, await claimed()) == (last, []), "the last step first, and nothing else before it is made up for"
+        assert (await ask(op="settle", execution=first, fence=fence, outcome="failed")) == "KERNEL_COMPENSATION_FENCED"
+        assert (await ask(op="settle", execution=last, fence="0", outcome="done"))["approved"] == "1"
+        for attempt in range(1, 6):
+            got = await claimed()
+            assert got[4] == str(attempt)
+            if attempt == 3:
+                two.now += 2_001  # the worker died
+                continue
+            await ask(op="settle", execution=first, fence=got[5], outcome="failed")
+            assert await claimed() == []
+            two.now += 1_000 * 2**attempt
+        assert types[-1] == "COMPENSATION_STUCK"
+        assert (await ask(op="settle", execution=first, fence="0", outcome="retry"))["approved"] == "1"
+        await claimed()
+        await ask(op="settle", execution=first, fence="0", outcome="done")
+        assert (two.fields["v:n"], two.fields["due"], two.fields["sagas"]) == ("n:0", "", "")
+
+        saga, only, _ = await begun("write", "tag")
+        await ask(op="execute", action="unwrite", version="0")
+        two.now += 9_001
+        assert await ask(op="execute", action="add", version="0", saga=saga) == "KERNEL_SAGA_EXPIRED"
+        assert await claimed() == []
+        stuck = [field for field, value in two.fields.items() if field[:2] == "j:" and value.endswith("stuck")]
+        assert stuck == [f"j:{saga}.1", f"j:{only}"], "one cannot be undone, the other was built on"
+        assert await ask(op="settle", execution=only, fence="0", outcome="retry") == "KERNEL_COMPENSATION_FENCED"
+        for field in stuck:
+            await ask(op="settle", execution=field[2:], fence="0", outcome="done")
+        assert not [field for field in two.fields if field[:2] == "j:"]
+        assert types.count("SAGA_BEGUN") == 2
+        await two.same()
+        for number in (0, 1):
+            held = (await (two.memory, two.redis)[number].read(two.kernel)).answer
+            assert plain({**replayed(two.records[number]), "sealed": held["sealed"]}) == plain(held), number
+
+    runner.run(run())
+
+
+@pytest.mark.req("KRN-5", "KRN-2")
+def test_a_saga_whose_way_back_would_break_an_invariant_is_left_to_a_person(runner, redis_kernels):
+    """T3 holds for the way back too: nothing is undone that the state cannot bear, and nothing is lost sight of."""
+
+    async def run() -> None:
+        two = Two(redis_kernels)
+        await two.open()
+        await two.both(op="begin_saga", key="saga", lifetime_ms="9000")
+        await two.both(op="execute", action="add", version="0", saga="saga", key="up")
+        for _ in range(3):
+            await two.both(op="execute", action="less", version="0")
+        held = two.fields["v:n"]
+        done = await two.both(op="rollback", executions=[], saga="saga")
+        assert (done.answer["approved"], two.fields["v:n"]) == ("1", held)
+        assert two.fields["j:up"].split(" ")[6] == "stuck"
         await two.same()
 
     runner.run(run())

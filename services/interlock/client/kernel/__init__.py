@@ -11,6 +11,7 @@ from interlock.client.kernel.guarding import SafetyViolation, safe
 from interlock.client.kernel.lease import Lease
 from interlock.client.kernel.model import ActionSpec, CheckResult, Effect, Invariant, SafetyVerdict, State, TraceEntry
 from interlock.client.kernel.safety import Contended, SafetyKernel
+from interlock.client.kernel.saga import Saga
 
 __all__ = [
     "ActionSpec",
@@ -24,6 +25,7 @@ __all__ = [
     "SafetyKernel",
     "SafetyVerdict",
     "SafetyViolation",
+    "Saga",
     "State",
     "TraceEntry",
     "invariants",

@@ -104,7 +104,10 @@ class Effect:
 
 @dataclass(frozen=True)
 class ActionSpec:
-    """What an agent may do, as data. It is registered with the kernel at its first use, and never changes after."""
+    """What an agent may do, as data. It is registered with the kernel at its first use, and never changes after.
+
+    *compensation* makes up for it in the world when its saga is rolled back; it costs nothing. The peer does not have it.
+    """
 
     id: str
     name: str
@@ -118,12 +121,15 @@ class ActionSpec:
     postconditions_text: str = ""
     estimated_duration_s: float = 0.0
     tags: tuple[str, ...] = ()
+    compensation: ActionSpec | None = None
 
     def __post_init__(self) -> None:
         if not self.id:
             raise ValueError("Action must have a non-empty ID")
         if not self.cost >= 0:
             raise ValueError(f"Action cost must be ≥ 0, got {self.cost}")
+        if self.compensation is not None and (self.compensation.cost or self.compensation.compensation):
+            raise ValueError("A compensation costs nothing, and has none of its own")
 
     def affected_variables(self) -> set[str]:
         """Return the names of the variables that it changes."""

@@ -32,6 +32,7 @@ from interlock.client.kernel.model import (
     TraceEntry,
     verdict_of,
 )
+from interlock.client.kernel.saga import Saga, compensate
 
 RESOURCE = "budget"
 TRIES = 64
@@ -137,8 +138,14 @@ class SafetyKernel:
         self, state: State, action: ActionSpec, reasoning_summary: str = ""
     ) -> tuple[State, TraceEntry]:
         """Check, charge and commit in one step, over all processes. Raises ``RuntimeError`` with every reason of a rejection."""
+        return self.execute_in("", state, action, reasoning_summary)
+
+    def execute_in(
+        self, saga: str, state: State, action: ActionSpec, reasoning_summary: str = ""
+    ) -> tuple[State, TraceEntry]:
+        """Do the same as a step of a saga (``Saga``); empty: of none."""
         self.prepare(state, action)
-        told, _ = self.decide(action)
+        told, _ = self.decide(action, saga=saga)
         verdict = verdict_of(told, action)
         if not verdict.approved:
             raise RuntimeError(
@@ -150,7 +157,7 @@ class SafetyKernel:
             approved=True, reasoning_summary=reasoning_summary,
         )  # fmt: skip
 
-    def decide(self, action: ActionSpec, ask: str = "execute") -> tuple[Mapping[str, Any], str]:
+    def decide(self, action: ActionSpec, ask: str = "execute", *, saga: str = "") -> tuple[Mapping[str, Any], str]:
         """Execute or permit an action that is registered; return the verdict, and the key that names it."""
         key = uuid.uuid4().hex
         if action.id in self.emergency_actions:
@@ -158,7 +165,7 @@ class SafetyKernel:
             return self.calls.post(self.name, "emergency", body)["verdict"], key
         for count in range(TRIES):
             try:
-                body = {"action": action.id, "key": key, **self._held(action)}
+                body = {"action": action.id, "key": key, "saga": saga, **self._held(action)}
                 told: Mapping[str, Any] = self.calls.post(self.name, ask, body)["verdict"]
             except Conflict as conflict:
                 if conflict.reason != "KERNEL_VERSION_CHANGED":
@@ -203,6 +210,20 @@ class SafetyKernel:
         """Return a slice of the budget to spend without a round trip (docs/kernel.md has when)."""
         self.prepare(State({}), None)
         return Lease(self.calls, self.name, RESOURCE, wanted=wanted, lifetime_s=lifetime_s)
+
+    def saga(self, *, lifetime_s: float = 60.0) -> Saga:
+        """Return steps that are undone together (docs/kernel.md has when)."""
+        self.prepare(State({}), None)
+        return Saga(self, lifetime_s=lifetime_s)
+
+    def compensate(self, handlers: Mapping[str, Callable[[str], Any]], *, lifetime_s: float = 30.0) -> int:
+        """Make up for the steps of sagas that were rolled back, as far as they are due; return for how many.
+
+        *handlers* are by action; each gets the step's key, under which it has to be idempotent, and has *lifetime_s* for it. One that
+        raises is tried again later, by whoever asks then.
+        """
+        self.prepare(State({}), None)
+        return compensate(self.calls, self.name, handlers, lifetime_s=lifetime_s)
 
     def state(self) -> State:
         """Return the state as it is in the kernel."""
@@ -269,11 +290,12 @@ class SafetyKernel:
             if self._opened and not new_action and kinds.keys() <= self._kinds.keys():
                 return
             wanted = dict(kinds)
-            for effect in new_action.effects if new_action else ():
+            for effect in _effects(new_action):
                 if effect.variable not in wanted and effect.variable not in self._kinds:
                     wanted[effect.variable] = _kind(effect)
             variables = self._kinds | wanted
-            body = self._definition(variables, state, [new_action] if new_action else [])
+            new = [one for one in (new_action, new_action and new_action.compensation) if one]
+            body = self._definition(variables, state, new)
             self.calls.post(self.name, "open", {"definition": body})
             self._opened, self._kinds = True, variables
             if new_action:
@@ -299,9 +321,16 @@ class SafetyKernel:
             "id": action.id,
             "name": action.name[:200],
             "effects": [_effect(one) for one in action.effects],
-            "costs": [{"resource": RESOURCE, "micros": str(micros(action.cost))}],
+            "costs": [{"resource": RESOURCE, "micros": str(micros(action.cost))}] if action.cost else [],
             "irreversible": not action.reversible,
+            **({"compensation": action.compensation.id} if action.compensation else {}),
         }
+
+
+def _effects(action: ActionSpec | None) -> tuple[Effect, ...]:
+    if action is None:
+        return ()
+    return action.effects + (action.compensation.effects if action.compensation else ())
 
 
 def _kind(effect: Effect) -> str:

@@ -47,6 +47,7 @@ class RegisteredAction:
     preconditions: Sequence[str] = ()
     emergency: bool = False
     irreversible: bool = False
+    compensation: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,14 +141,26 @@ def opened(definition: Definition, kernel_id: str, now_ms: int) -> tuple[Fields,
     return fields | {"link": record.link}, record
 
 
-def registered(variables: Mapping[str, str], actions: Iterable[RegisteredAction], names: Declared) -> Fields:
+def registered(variables: Mapping[str, str], actions: Sequence[RegisteredAction], names: Declared) -> Fields:
     """Return the fields of variables and actions. Refused where an action is not as it must be."""
     fields = {f"v:{checked_name(name)}": value for name, value in variables.items()}
+    named = {one.id: one for one in actions}
     for one in actions:
         if f"a:{checked_action(one.id)}" in fields:
             raise invalid("KERNEL_DUPLICATE", "an action is named twice", name=one.id)
+        _check_compensation(one, named.get(one.compensation))
         fields[f"a:{one.id}"] = _action(one, names)
     return fields
+
+
+def _check_compensation(one: RegisteredAction, other: RegisteredAction | None) -> None:
+    """A compensation is registered with its action, and free: it must be possible when nothing else is."""
+    if not one.compensation:
+        return
+    free = other is not None and not (other.costs or other.emergency or other.compensation or other.preconditions)
+    if not free or one.emergency:
+        message = "a compensation is named with its action, and has no costs, no preconditions and no compensation"
+        raise invalid("KERNEL_COMPENSATION_INVALID", message, name=one.id)
 
 
 def contract(definition: Definition) -> str:
@@ -253,6 +266,7 @@ def _action(one: RegisteredAction, names: Declared) -> str:
         "expressions": list(one.preconditions),
         "emergency": "1" if one.emergency else "0",
         "irreversible": "1" if one.irreversible else "0",
+        **({"compensation": one.compensation} if one.compensation else {}),
     })  # fmt: skip
 
 

@@ -81,6 +81,26 @@ class KernelServiceStub:
                 request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.RollbackRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.RollbackResponse.FromString,
                 _registered_method=True)
+        self.BeginSaga = channel.unary_unary(
+                '/interlock.api.kernel.v1.KernelService/BeginSaga',
+                request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.BeginSagaRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.BeginSagaResponse.FromString,
+                _registered_method=True)
+        self.EndSaga = channel.unary_unary(
+                '/interlock.api.kernel.v1.KernelService/EndSaga',
+                request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.EndSagaRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.EndSagaResponse.FromString,
+                _registered_method=True)
+        self.ClaimCompensation = channel.unary_unary(
+                '/interlock.api.kernel.v1.KernelService/ClaimCompensation',
+                request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ClaimCompensationRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ClaimCompensationResponse.FromString,
+                _registered_method=True)
+        self.SettleCompensation = channel.unary_unary(
+                '/interlock.api.kernel.v1.KernelService/SettleCompensation',
+                request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationResponse.FromString,
+                _registered_method=True)
         self.Lease = channel.unary_unary(
                 '/interlock.api.kernel.v1.KernelService/Lease',
                 request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.LeaseRequest.SerializeToString,
@@ -165,7 +185,37 @@ class KernelServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Rollback(self, request, context):
-        """Rollback undoes committed actions in reverse order as one step and refunds them apart from what was spent.
+        """Rollback undoes committed actions in reverse order as one step and refunds them apart from what was spent; or a whole saga,
+        whose steps in the world are left to their compensations.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BeginSaga(self, request, context):
+        """BeginSaga opens a saga: actions that name it are its steps, which are undone together. One that is not ended in time is rolled
+        back by the next ClaimCompensation.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EndSaga(self, request, context):
+        """EndSaga ends a saga; its steps stay done.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ClaimCompensation(self, request, context):
+        """ClaimCompensation hands out the next compensation of a saga that was rolled back, at least once each, the last step first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SettleCompensation(self, request, context):
+        """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -241,6 +291,26 @@ def add_KernelServiceServicer_to_server(servicer, server):
                     servicer.Rollback,
                     request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.RollbackRequest.FromString,
                     response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.RollbackResponse.SerializeToString,
+            ),
+            'BeginSaga': grpc.unary_unary_rpc_method_handler(
+                    servicer.BeginSaga,
+                    request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.BeginSagaRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.BeginSagaResponse.SerializeToString,
+            ),
+            'EndSaga': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndSaga,
+                    request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.EndSagaRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.EndSagaResponse.SerializeToString,
+            ),
+            'ClaimCompensation': grpc.unary_unary_rpc_method_handler(
+                    servicer.ClaimCompensation,
+                    request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ClaimCompensationRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ClaimCompensationResponse.SerializeToString,
+            ),
+            'SettleCompensation': grpc.unary_unary_rpc_method_handler(
+                    servicer.SettleCompensation,
+                    request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationResponse.SerializeToString,
             ),
             'Lease': grpc.unary_unary_rpc_method_handler(
                     servicer.Lease,
@@ -486,6 +556,114 @@ class KernelService:
             '/interlock.api.kernel.v1.KernelService/Rollback',
             interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.RollbackRequest.SerializeToString,
             interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.RollbackResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BeginSaga(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.kernel.v1.KernelService/BeginSaga',
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.BeginSagaRequest.SerializeToString,
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.BeginSagaResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndSaga(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.kernel.v1.KernelService/EndSaga',
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.EndSagaRequest.SerializeToString,
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.EndSagaResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ClaimCompensation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.kernel.v1.KernelService/ClaimCompensation',
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ClaimCompensationRequest.SerializeToString,
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ClaimCompensationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SettleCompensation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.kernel.v1.KernelService/SettleCompensation',
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationRequest.SerializeToString,
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationResponse.FromString,
             options,
             channel_credentials,
             insecure,
