@@ -317,10 +317,10 @@ class TraceEntry:
     reasoning_summary: str = field(default="", repr=False)
 
 
-def verdict_of(told: Mapping[str, Any], action: ActionSpec, after: State | None = None) -> SafetyVerdict:
+def verdict_of(told: Mapping[str, Any], action: ActionSpec | None, after: State | None = None) -> SafetyVerdict:
     """Return a kernel's verdict in the peer's form."""
     return SafetyVerdict(
-        approved=told["approved"], checks=checks_of(told["checks"]), simulated_next_state=after, cost=action.cost,
+        approved=told["approved"], checks=checks_of(told["checks"]), simulated_next_state=after, cost=action.cost if action else 0.0,
         for_model=told["for_model"],
     )  # fmt: skip
 

@@ -114,6 +114,7 @@ class SafetyKernel:
         self.budget = Budget(self._resource)
         self._limit = micros(budget)
         self._preconditions: list[Precondition] = []
+        self._child = ""
         self._lock = threading.Lock()
         self._opened = False
         self._known: dict[str, ActionSpec] = {}
@@ -161,11 +162,11 @@ class SafetyKernel:
         """Execute or permit an action that is registered; return the verdict, and the key that names it."""
         key = uuid.uuid4().hex
         if action.id in self.emergency_actions:
-            body = {"action": action.id, "key": key}
+            body = {"action": action.id, "key": key, "child": self._child}
             return self.calls.post(self.name, "emergency", body)["verdict"], key
         for count in range(TRIES):
             try:
-                body = {"action": action.id, "key": key, "saga": saga, **self._held(action)}
+                body = {"action": action.id, "key": key, "saga": saga, "child": self._child, **self._held(action)}
                 told: Mapping[str, Any] = self.calls.post(self.name, ask, body)["verdict"]
             except Conflict as conflict:
                 if conflict.reason != "KERNEL_VERSION_CHANGED":
@@ -209,7 +210,31 @@ class SafetyKernel:
     def lease(self, *, wanted: float = 0.0, lifetime_s: float = 30.0) -> Lease:
         """Return a slice of the budget to spend without a round trip (docs/kernel.md has when)."""
         self.prepare(State({}), None)
-        return Lease(self.calls, self.name, RESOURCE, wanted=wanted, lifetime_s=lifetime_s)
+        return Lease(self.calls, self.name, RESOURCE, wanted=wanted, lifetime_s=lifetime_s, child=self._child)
+
+    def child(self, name: str, budget: float) -> SafetyKernel:
+        """Return a part of this kernel with a budget of its own: what it spends is spent here too, in one step (KRN-6).
+
+        State, invariants, actions and trace are shared. A child of that name that is there must have the same budget and parent.
+        """
+        self.prepare(State({}), None)
+        limits = [{"resource": RESOURCE, "micros": str(micros(budget))}]
+        body = {"child": name, "parent": self._child, "limits": limits, "key": uuid.uuid4().hex}
+        told = self.calls.post(self.name, "open-child", body)["verdict"]
+        if not told["approved"]:
+            raise RuntimeError(f"SAFETY VIOLATION: {name}. Reasons: {verdict_of(told, None).rejection_reasons}")
+        made = SafetyKernel(
+            number(self._limit), self.invariants, min_action_cost=self.min_action_cost,
+            emergency_actions=self.emergency_actions, name=self.name, calls=self.calls,
+        )  # fmt: skip
+        made._child = name
+        return made
+
+    def stop(self, action: ActionSpec) -> None:
+        """Do an emergency action, and permit nothing more here and below, for good."""
+        self.prepare(State({}), action)
+        body = {"action": action.id, "stop": True, "child": self._child, "key": uuid.uuid4().hex}
+        self.calls.post(self.name, "emergency", body)
 
     def saga(self, *, lifetime_s: float = 60.0) -> Saga:
         """Return steps that are undone together (docs/kernel.md has when)."""
@@ -249,12 +274,14 @@ class SafetyKernel:
 
     def _resource(self) -> Mapping[str, Any]:
         self.prepare(State({}), None)
-        found: Mapping[str, Any] = self.calls.describe(self.name)["resources"][0]
+        shown = self.calls.describe(self.name)
+        parts = [shown, *(one for one in shown["children"] if self._child and one["name"] == self._child)]
+        found: Mapping[str, Any] = parts[-1]["resources"][0]
         return found
 
     def _seen(self, action: ActionSpec) -> tuple[SafetyVerdict, int, list[dict[str, Any]]]:
         """Return the verdict with the predicates of this process, the version that it holds on, and what they said."""
-        told = self.calls.post(self.name, "evaluate", {"action": action.id})
+        told = self.calls.post(self.name, "evaluate", {"action": action.id, "child": self._child})
         after, version = State(state_of(told["state_after"])), int(told["verdict"]["version"])
         verdict, said = verdict_of(told["verdict"], action, after), []
         for one in self.invariants:

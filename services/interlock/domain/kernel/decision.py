@@ -25,10 +25,11 @@ from interlock.domain.kernel.state import (
 )
 
 Pairs = Sequence[Sequence[str]]
+ROOT = "-"
 WARNED = frozenset({"KERNEL_EMERGENCY", "KERNEL_COMPENSATION_STUCK"})
 
 
-class Decision:
+class KernelStep:
     """One step: what it changes is kept aside until it is committed."""
 
     def __init__(self, fields: Fields, ask: dict[str, Any], now_ms: int) -> None:
@@ -60,7 +61,31 @@ class Decision:
             if name in named:
                 fits = cost <= budget.left and budget.gross + cost <= values.LARGEST
                 self.check("budget:" + name, fits, "BUDGET_EXCEEDED", str(cost), str(budget.left))
-                self.put_resource(name, gross=cost, leased=cost if grants else 0)
+        child = self.ask.get("child", "")
+        for one in self.path(child):
+            for name, amount in named.items():
+                if (text := self.get(f"q:{one}:{name}")) is not None:
+                    left = Resource.of(text).left
+                    self.check(f"budget:{one}/{name}", int(amount) <= left, "BUDGET_EXCEEDED", amount, str(left))
+        for name, amount in named.items():
+            self.put_resource(name, gross=int(amount), leased=int(amount) if grants else 0, child=child)
+
+    def path(self, child: str) -> list[str]:
+        """Return the children from one up to the kernel itself, which is not among them."""
+        found: list[str] = []
+        while child and child != ROOT:
+            found.append(child)
+            child = self.need("p:" + child)
+        return found
+
+    def entered(self) -> str:
+        """Check that nothing above the child of this step was stopped; the reason of a refusal where there is no such child."""
+        child = self.ask.get("child", "")
+        if child and self.get("p:" + child) is None:
+            return "KERNEL_CHILD_UNKNOWN"
+        for one in self.path(child):
+            self.check("running:" + one, self.get("z:" + one) is None, "KERNEL_STOPPED")
+        return ""
 
     def take_steps(self, count: int) -> None:
         """Count steps, and check their limit."""
@@ -125,20 +150,22 @@ class Decision:
         self.changed["w:" + name] = ",".join([*kept, entry])
         self.moments.append(["w:" + name, entry])
 
-    def refund(self, costs: Pairs) -> None:
-        """Give costs back."""
+    def refund(self, costs: Pairs, child: str = "") -> None:
+        """Give costs back, up the tree."""
         for name, amount in costs or ():
-            self.put_resource(name, refunded=int(amount))
+            self.put_resource(name, refunded=int(amount), child=child)
 
     def resource(self, name: str) -> Resource:
         """Return a resource."""
         return Resource.of(self.need("r:" + name))
 
-    def put_resource(self, name: str, *, gross: int = 0, refunded: int = 0, leased: int = 0) -> None:
-        """Add to the figures of a resource."""
-        old = self.resource(name)
-        new = Resource(old.limit, old.min_cost, old.gross + gross, old.refunded + refunded, old.leased + leased)
-        self.changed["r:" + name] = new.text
+    def put_resource(self, name: str, *, gross: int = 0, refunded: int = 0, leased: int = 0, child: str = "") -> None:
+        """Add to the figures of a resource, and of every child's share of it up the tree."""
+        shares = [f"q:{one}:{name}" for one in self.path(child)]
+        for field in ["r:" + name, *(one for one in shares if self.get(one) is not None)]:
+            old = Resource.of(self.need(field))
+            new = Resource(old.limit, old.min_cost, old.gross + gross, old.refunded + refunded, old.leased + leased)
+            self.changed[field] = new.text
 
     # fmt: off
     def check(self, name: str, ok: bool, code: str, have: str = "", need: str = "", *, monitoring: bool = False) -> None:  # noqa: FBT001 - reads as a sentence
@@ -187,6 +214,8 @@ class Decision:
                  "irreversible": self.ask.get("irreversible", "0")}  # fmt: skip
         if self.ask.get("compensation"):
             entry["compensation"] = self.ask["compensation"]
+        if self.ask.get("child"):
+            entry["child"] = self.ask["child"]
         self.changed |= {
             "version": str(self.version), "steps": str(self.steps), "last": str(self.now),
             "x:" + self.ask["key"]: json.dumps(entry), f"k:{sequence}": self.ask["key"],

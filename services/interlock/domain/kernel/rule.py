@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from interlock.domain.kernel import saga
-from interlock.domain.kernel.decision import Decision
-from interlock.domain.kernel.state import LEASES, MOST_NAMED, OUTBOX, SKEW_MS, Fields, Stepped
+from interlock.domain.kernel.decision import ROOT, KernelStep
+from interlock.domain.kernel.state import LEASES, MOST_NAMED, OUTBOX, SKEW_MS, Fields, Resource, Stepped
 
 EPOCH = "memory"
+CHILDREN, DEEPEST = 256, 16
 
 
 def step(fields: Fields, ask: Mapping[str, Any], now_ms: int) -> Stepped:
@@ -23,7 +24,7 @@ def step(fields: Fields, ask: Mapping[str, Any], now_ms: int) -> Stepped:
     return _Step(fields, dict(ask), now_ms).run()
 
 
-class _Step(Decision):
+class _Step(KernelStep):
     """What can be asked."""
 
     def run(self) -> Stepped:
@@ -52,6 +53,7 @@ class _Step(Decision):
             "lease": self._lease,
             "give_back": self._give_back,
             "emergency": self._emergency,
+            "child": self._child,
             "register": self._register,
         }
         return steps[ask["op"]]()
@@ -66,7 +68,7 @@ class _Step(Decision):
             return Stepped("KERNEL_VERSION_NEEDED", {})
         if wanted not in {"0", str(self.version)}:
             return Stepped("KERNEL_VERSION_CHANGED", {}, str(self.version))
-        if refused := saga.joined(self):
+        if refused := self.entered() or saga.joined(self):
             return Stepped(refused, {})
         undo, whole = self._try(ask["action"], action)
         if dry:
@@ -113,7 +115,7 @@ class _Step(Decision):
             self.check("alone:" + key, alone, "ACTION_NEEDS_SAGA")
             for one in reversed(entry["undo"] or ()):
                 self.undo(one, undone)
-            self.refund(entry["costs"])
+            self.refund(entry["costs"], entry.get("child") or "")
             self.changed["x:" + key] = json.dumps(entry | {"state": "R"})
         self.invariants()
         return self.commit(kind, "", [], undone, "-")
@@ -134,7 +136,8 @@ class _Step(Decision):
         for name, amount in ask["actual"]:
             named = name in reserved or amount == "0"
             self.check("named:" + name, named, "COST_ABOVE_RESERVED", amount, "0")
-        self.refund([[name, str(max(0, int(reserved[name]) - int(spent)))] for name, spent in left])
+        back = [[name, str(max(0, int(reserved[name]) - int(spent)))] for name, spent in left]
+        self.refund(back, entry.get("child") or "")
         self.changed["x:" + ask["permit"]] = json.dumps(entry | {"state": "C", "costs": left})
         return self.commit("KERNEL_CONFIRMED", "", left, [], "-")
 
@@ -143,10 +146,14 @@ class _Step(Decision):
         name = ask["resource"]
         if self.get("r:" + name) is None:
             return Stepped("KERNEL_RESOURCE_UNKNOWN", {})
+        if refused := self.entered():
+            return Stepped(refused, {})
         live, budget = self._end_leases(), self.resource(name)
+        shares = (self.get(f"q:{one}:{name}") for one in self.path(ask.get("child", "")))
+        left = min([budget.left, *(Resource.of(text).left for text in shares if text is not None)])
         unit = max(budget.min_cost, 1)
         count = sum(self.need("l:" + key).split(" ")[0] == name for key in live)
-        share, wanted = budget.left // (count + 2), int(ask["wanted"])
+        share, wanted = left // (count + 2), int(ask["wanted"])
         share = min(share, wanted) if wanted else share
         share = max(unit, share - share % unit)
         self.check("running", self.fields["stopped"] == "0", "KERNEL_STOPPED")
@@ -160,16 +167,18 @@ class _Step(Decision):
         ask["granted"] = "0" if self.failed else str(share)
         ask["until_ms"] = str(self.now + int(ask["lifetime_ms"]))
         self.changed["live"] = " ".join([*live, ask["key"]])
-        self.changed["l:" + ask["key"]] = f"{name} {share} {int(self.fields['seq']) + 1} {ask['until_ms']}"
+        self.changed["l:" + ask["key"]] = (
+            f"{name} {share} {int(self.fields['seq']) + 1} {ask['until_ms']} {ask.get('child', '')}".rstrip()
+        )
         return self.commit("KERNEL_LEASED", "", costs, [], "-")
 
     def _end_leases(self) -> list[str]:
         """End leases whose time is over, the largest clock error included. What did not come back counts as spent."""
         live = []
         for key in self.need("live").split():
-            name, amount, _, ends = self.need("l:" + key).split(" ")
+            name, amount, _, ends, *child = self.need("l:" + key).split(" ")
             if self.now > int(ends) + SKEW_MS:
-                self.put_resource(name, leased=-int(amount))
+                self.put_resource(name, leased=-int(amount), child="".join(child))
                 self.changed["l:" + key] = None
             else:
                 live.append(key)
@@ -181,14 +190,14 @@ class _Step(Decision):
         text = self.get("l:" + ask["lease"])
         if text is None:
             return Stepped("KERNEL_LEASE_UNKNOWN", {})
-        name, amount, fence, ends = text.split(" ")
+        name, amount, fence, ends, *child = text.split(" ")
         if fence != ask["fence"]:
             return Stepped("KERNEL_LEASE_FENCED", {})
         if self.now > int(ends) + SKEW_MS:
             return Stepped("KERNEL_LEASE_EXPIRED", {})
         unspent, min_cost = int(ask["unspent"]), self.resource(name).min_cost
         self.check("unspent:" + name, unspent <= int(amount), "UNSPENT_ABOVE_GRANT", ask["unspent"], amount)
-        self.put_resource(name, leased=-int(amount), refunded=min(unspent, int(amount)))
+        self.put_resource(name, leased=-int(amount), refunded=min(unspent, int(amount)), child="".join(child))
         self.steps -= unspent // min_cost if min_cost else 0
         self.changed["live"] = " ".join(key for key in self.need("live").split() if key != ask["lease"])
         self.changed["l:" + ask["lease"]] = None
@@ -198,9 +207,41 @@ class _Step(Decision):
         text = self.get("a:" + self.ask["action"])
         if text is None or json.loads(text)["emergency"] != "1":
             return Stepped("KERNEL_EMERGENCY_UNKNOWN", {})
+        child = self.ask.get("child", "")
+        if child and self.get("p:" + child) is None:
+            return Stepped("KERNEL_CHILD_UNKNOWN", {})
         if self.ask["stop"] == "1":
-            self.changed["stopped"] = "1"
+            self.changed["z:" + child if child else "stopped"] = "1"
         return self.commit("KERNEL_EMERGENCY", self.ask["action"], [], [], "-")
+
+    def _child(self) -> Stepped:
+        """Add a child, which has a part of the resources of what is above it; one that is there must be the same."""
+        ask = self.ask
+        child, parent = ask["child"], ask["parent"] or ROOT
+        ask["child"] = ""
+        if parent != ROOT and self.get("p:" + parent) is None:
+            return Stepped("KERNEL_CHILD_UNKNOWN", {}, parent)
+        known = self.get("p:" + child)
+        if known is not None:
+            limits = [[name, self.get(f"q:{child}:{name}")] for name, _ in ask["limits"]]
+            same = all(
+                text and text.split(" ")[0] == limit
+                for (_, text), (_, limit) in zip(limits, ask["limits"], strict=True)
+            )
+            shares = sum(1 for name in self.fields["res"].split() if self.get(f"q:{child}:{name}") is not None)
+            if known != parent or not same or shares != len(limits):
+                return Stepped("KERNEL_CHILD_DIFFERS", {}, child)
+        kids = int(self.get("kids") or "0") + (known is None)
+        above = 1 + (len(self.path(parent)) if parent != ROOT else 0)
+        self.check("children", kids <= CHILDREN, "CHILDREN_TOO_MANY", str(kids), str(CHILDREN))
+        self.check("depth", above <= DEEPEST, "CHILDREN_TOO_DEEP", str(above), str(DEEPEST))
+        self.changed |= {"kids": str(kids), "p:" + child: parent}
+        for name, limit in ask["limits"]:
+            if self.get("r:" + name) is None:
+                return Stepped("KERNEL_RESOURCE_UNKNOWN", {})
+            if known is None:
+                self.changed[f"q:{child}:{name}"] = f"{limit} 0 0 0 0"
+        return self.commit("KERNEL_CHILD_OPENED", "", [], [], "-")
 
     def _register(self) -> Stepped:
         new: list[str] = []

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from interlock.domain.kernel import values
-from interlock.domain.kernel.decision import Decision
+from interlock.domain.kernel.decision import KernelStep
 from interlock.domain.kernel.state import Stepped
 
 SAGAS, SAGA_STEPS, ATTEMPTS, BACKOFF_MS = 64, 16, 5, 1_000
@@ -21,7 +21,7 @@ NOBODY = "-"
 
 
 @dataclass(frozen=True)
-class Job:
+class CompensationDue:
     """A compensation that is to run. *action* is NOBODY where a person has to do it."""
 
     saga: str
@@ -38,13 +38,13 @@ class Job:
         return f"{self.saga} {self.action} {self.of} {self.attempts} {self.due_ms} {self.fence} {self.state}"
 
     @classmethod
-    def of_text(cls, text: str) -> Job:
+    def of_text(cls, text: str) -> CompensationDue:
         """Read the stored form."""
         saga, action, of, attempts, due_ms, fence, state = text.split(" ")
         return cls(saga, action, of, int(attempts), int(due_ms), fence, state)
 
 
-def begin(step: Decision) -> Stepped:
+def begin(step: KernelStep) -> Stepped:
     """Open a saga until its time is over; what is not ended by then is rolled back by whoever asks for compensations."""
     ask, live = step.ask, (step.get("sagas") or "").split()
     step.check("running", step.fields["stopped"] == "0", "KERNEL_STOPPED")
@@ -55,7 +55,7 @@ def begin(step: Decision) -> Stepped:
     return step.commit("KERNEL_SAGA_BEGUN", "", [], [], "-")
 
 
-def joined(step: Decision) -> str:
+def joined(step: KernelStep) -> str:
     """Count an action as a step of its saga; the reason of a refusal where that is not open."""
     saga = step.ask.get("saga")
     if not saga:
@@ -71,7 +71,7 @@ def joined(step: Decision) -> str:
     return ""
 
 
-def end(step: Decision) -> Stepped:
+def end(step: KernelStep) -> Stepped:
     """End a saga: its steps stay done."""
     if step.get("g:" + step.ask["saga"]) is None:
         return Stepped("KERNEL_SAGA_UNKNOWN", {})
@@ -79,14 +79,14 @@ def end(step: Decision) -> Stepped:
     return step.commit("KERNEL_SAGA_ENDED", "", [], [], "-")
 
 
-def rollback(step: Decision) -> Stepped:
+def rollback(step: KernelStep) -> Stepped:
     """Undo a saga: what the kernel can undo at once, the rest by compensations or by a person. It is never refused."""
     if step.get("g:" + step.ask["saga"]) is None:
         return Stepped("KERNEL_SAGA_UNKNOWN", {})
     return _rolled_back(step, step.ask["saga"])
 
 
-def _rolled_back(step: Decision, saga: str) -> Stepped:
+def _rolled_back(step: KernelStep, saga: str) -> Stepped:
     keys = step.need("g:" + saga).split(" ")[1:]
     before = dict(step.changed)
     jobs, undone = _undone(step, saga, keys, inverses=True)
@@ -104,10 +104,10 @@ def _rolled_back(step: Decision, saga: str) -> Stepped:
 
 
 def _undone(
-    step: Decision, saga: str, keys: Iterable[str], *, inverses: bool
-) -> tuple[Mapping[str, Job], list[list[str]]]:
+    step: KernelStep, saga: str, keys: Iterable[str], *, inverses: bool
+) -> tuple[Mapping[str, CompensationDue], list[list[str]]]:
     """Undo steps, the last first; return what is to be compensated, in order, and what was written."""
-    jobs: dict[str, Job] = {}
+    jobs: dict[str, CompensationDue] = {}
     undone: list[list[str]] = []
     for key in reversed([*keys]):
         text = step.get("x:" + key)
@@ -119,11 +119,11 @@ def _undone(
         compensation, of = entry.get("compensation") or "", entry["answer"]["action"] or NOBODY
         last = entry["irreversible"] == "1" and entry["state"] != "P"
         if compensation:
-            jobs[key] = Job(saga, compensation, of, 0, step.now, "0", "due")
+            jobs[key] = CompensationDue(saga, compensation, of, 0, step.now, "0", "due")
         elif last or not inverses or not _inverted(step, entry["undo"] or [], undone):
-            jobs[key] = Job(saga, NOBODY, of, 0, step.now, "0", "stuck")
+            jobs[key] = CompensationDue(saga, NOBODY, of, 0, step.now, "0", "stuck")
         else:
-            step.refund(entry["costs"])
+            step.refund(entry["costs"], entry.get("child") or "")
         if text:
             step.changed["x:" + key] = json.dumps(
                 entry | {"state": "S" if key in jobs else "R", "undo": [], "costs": []}
@@ -131,7 +131,7 @@ def _undone(
     return jobs, undone
 
 
-def _inverted(step: Decision, undo: list[list[str]], undone: list[list[str]]) -> bool:
+def _inverted(step: KernelStep, undo: list[list[str]], undone: list[list[str]]) -> bool:
     """Undo the effects of one step, all of them or none."""
     before, written = dict(step.changed), []
     for one in reversed([*undo]):
@@ -146,7 +146,7 @@ def _inverted(step: Decision, undo: list[list[str]], undone: list[list[str]]) ->
     return True
 
 
-def claim(step: Decision) -> Stepped:
+def claim(step: KernelStep) -> Stepped:
     """Hand out the next compensation; before that, roll back a saga whose time is over, or give up one that failed too often."""
     ask = step.ask
     for saga in (step.get("sagas") or "").split():
@@ -154,7 +154,7 @@ def claim(step: Decision) -> Stepped:
             return _rolled_back(step, saga)
     begun: set[str] = set()
     for key in (step.get("due") or "").split():
-        job = Job.of_text(step.need("j:" + key))
+        job = CompensationDue.of_text(step.need("j:" + key))
         first = job.saga not in begun
         begun.add(job.saga)
         if not first or step.now < job.due_ms:
@@ -170,13 +170,13 @@ def claim(step: Decision) -> Stepped:
     return step.answered("OK", {})
 
 
-def settle(step: Decision) -> Stepped:
+def settle(step: KernelStep) -> Stepped:
     """Note how a compensation ended."""
     key, text = step.ask["execution"], step.get("j:" + step.ask["execution"])
     if text is None:
         return Stepped("KERNEL_COMPENSATION_UNKNOWN", {})
-    job = Job.of_text(text)
-    outcomes: Mapping[str, Callable[[Decision, str, Job], Stepped]] = {
+    job = CompensationDue.of_text(text)
+    outcomes: Mapping[str, Callable[[KernelStep, str, CompensationDue], Stepped]] = {
         "done": _done,
         "failed": _failed,
         "retry": _again,
@@ -184,7 +184,7 @@ def settle(step: Decision) -> Stepped:
     return outcomes[step.ask["outcome"]](step, key, job)
 
 
-def _done(step: Decision, key: str, job: Job) -> Stepped:
+def _done(step: KernelStep, key: str, job: CompensationDue) -> Stepped:
     undo: list[list[str]] = []
     if job.action != NOBODY:
         effects = json.loads(step.need("a:" + job.action))["effects"]
@@ -197,7 +197,7 @@ def _done(step: Decision, key: str, job: Job) -> Stepped:
     return step.commit("KERNEL_COMPENSATED", "" if job.action == NOBODY else job.action, [], undo, "-")
 
 
-def _failed(step: Decision, key: str, job: Job) -> Stepped:
+def _failed(step: KernelStep, key: str, job: CompensationDue) -> Stepped:
     if job.fence != step.ask["fence"] or job.state == "stuck":
         return Stepped("KERNEL_COMPENSATION_FENCED", {})
     if job.attempts >= ATTEMPTS:
@@ -207,7 +207,7 @@ def _failed(step: Decision, key: str, job: Job) -> Stepped:
     return step.commit("KERNEL_COMPENSATION_FAILED", job.action, [], [], "-")
 
 
-def _again(step: Decision, key: str, job: Job) -> Stepped:
+def _again(step: KernelStep, key: str, job: CompensationDue) -> Stepped:
     if job.action == NOBODY:
         return Stepped("KERNEL_COMPENSATION_FENCED", {})
     _not_due(step, key)
@@ -216,17 +216,17 @@ def _again(step: Decision, key: str, job: Job) -> Stepped:
     return step.commit("KERNEL_COMPENSATION_RETRIED", job.action, [], [], "-")
 
 
-def _give_up(step: Decision, key: str, job: Job) -> Stepped:
+def _give_up(step: KernelStep, key: str, job: CompensationDue) -> Stepped:
     step.changed["j:" + key] = replace(job, fence="0", state="stuck").text
     _not_due(step, key)
     step.check("compensated:" + key, job.attempts < ATTEMPTS, "COMPENSATION_STUCK", monitoring=True)
     return step.commit("KERNEL_COMPENSATION_STUCK", job.action, [], [], "-")
 
 
-def _not_due(step: Decision, key: str) -> None:
+def _not_due(step: KernelStep, key: str) -> None:
     step.changed["due"] = " ".join(one for one in (step.get("due") or "").split() if one != key)
 
 
-def _close(step: Decision, saga: str) -> None:
+def _close(step: KernelStep, saga: str) -> None:
     step.changed["g:" + saga] = None
     step.changed["sagas"] = " ".join(one for one in (step.get("sagas") or "").split() if one != saga)

@@ -140,6 +140,8 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
     "KERNEL_LEASE_UNKNOWN": ("not_found", "no lease has this key; it was returned, or ended"),
     "KERNEL_LEASE_FENCED": ("conflict", "the fence is of another grant"),
     "KERNEL_LEASE_EXPIRED": ("conflict", "the lease ended; what it did not return counts as spent"),
+    "KERNEL_CHILD_UNKNOWN": ("not_found", "the kernel has no child of this name"),
+    "KERNEL_CHILD_DIFFERS": ("conflict", "the child of this name has another parent or other limits"),
     "KERNEL_SAGA_UNKNOWN": ("not_found", "no open saga has this key; it ended, or was rolled back"),
     "KERNEL_SAGA_EXPIRED": ("conflict", "the saga's time is over; it is rolled back"),
     "KERNEL_COMPENSATION_UNKNOWN": ("not_found", "nothing is to be compensated under this key"),

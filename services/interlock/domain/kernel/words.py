@@ -20,6 +20,8 @@ _WORDS: Mapping[str, str] = {
     "WINDOW_FULL": "too many actions within the window of {subject}",
     "ACTION_IRREVERSIBLE": "{subject} cannot be undone",
     "ACTION_NEEDS_SAGA": "{subject} is compensated, not undone: roll its saga back",
+    "CHILDREN_TOO_MANY": "it would be child {count} of at most {most}",
+    "CHILDREN_TOO_DEEP": "it would be {count} deep, of at most {most}",
     "SAGAS_TOO_MANY": "too many sagas are open",
     "SAGA_TOO_LONG": "it would be step {count} of at most {most} of its saga",
     "COMPENSATION_STUCK": "what {subject} did needs a person: settle it as done, or as one to try again",

@@ -110,7 +110,11 @@ def _action(message: kernel_pb2.Action) -> RegisteredAction:
 def ask_of(what: str, request: Any) -> dict[str, Any]:
     """Return what the rule is asked. Equal requests have equal digests, whatever their key."""
     readers: Mapping[str, Callable[[], dict[str, Any]]] = {
-        "evaluate": lambda: {"action": checked_action(request.action), "op": "execute", "dry": True, "version": "0"},
+        "evaluate": lambda: {
+            "action": checked_action(request.action), "op": "execute", "dry": True, "version": "0",
+            "child": _child(request.child),
+        },
+        "open_child": lambda: _opened_child(request),
         "execute": lambda: _acting(request),
         "permit": lambda: _acting(request),
         "confirm": lambda: {"permit": checked_key(request.permit), "actual": _costs(request.actual)},
@@ -122,8 +126,10 @@ def ask_of(what: str, request: Any) -> dict[str, Any]:
         "settle": lambda: _settlement(request),
         "lease": lambda: _lease(request),
         "give_back": lambda: _return(request),
-        "emergency": lambda: {"action": checked_action(request.action), "stop": "1" if request.stop else "0"},
-    }
+        "emergency": lambda: {
+            "action": checked_action(request.action), "stop": "1" if request.stop else "0", "child": _child(request.child),
+        },
+    }  # fmt: skip
     ask: dict[str, Any] = {"op": what, **readers[what]()}
     if what == "evaluate":
         return {**ask, "key": "", "digest": ""}
@@ -144,7 +150,19 @@ def _acting(request: kernel_pb2.ExecuteRequest | kernel_pb2.PermitRequest) -> di
         raise invalid("KERNEL_VERSION_INVALID", "a version is 0 or more")
     held = [[one.name, one.hash, "1" if one.holds else "0"] for one in request.predicates]
     saga = checked_key(request.saga) if request.saga else ""
-    return {"action": checked_action(request.action), "version": str(request.version), "held": held, "saga": saga}
+    return {"action": checked_action(request.action), "version": str(request.version), "held": held, "saga": saga,
+            "child": _child(request.child)}  # fmt: skip
+
+
+def _child(name: str) -> str:
+    return checked_name(name) if name else ""
+
+
+def _opened_child(request: kernel_pb2.OpenChildRequest) -> dict[str, Any]:
+    limits = _costs(request.limits)
+    if not limits:
+        raise invalid("KERNEL_REQUEST_INVALID", "a child has a limit of one resource at least")
+    return {"op": "child", "child": checked_name(request.child), "parent": _child(request.parent), "limits": limits}
 
 
 def _rollback(request: kernel_pb2.RollbackRequest) -> dict[str, Any]:
@@ -179,6 +197,7 @@ def _lease(request: kernel_pb2.LeaseRequest) -> dict[str, Any]:
         "resource": checked_name(request.resource),
         "wanted": str(checked_amount(request.wanted_micros)),
         "lifetime_ms": _lifetime(request.lifetime_ms, "a lease"),
+        "child": _child(request.child),
     }
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from interlock.api.kernel.v1 import kernel_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.kernel import values, words
-from interlock.domain.kernel.saga import NOBODY, Job
+from interlock.domain.kernel.decision import ROOT
+from interlock.domain.kernel.saga import NOBODY, CompensationDue
 from interlock.domain.kernel.state import KernelRecord, Resource, listed
 from interlock.session.kernel.reading import KIND_TYPES, MODE_NUMBERS
 
@@ -105,7 +106,7 @@ def claimed_message(answer: Mapping[str, Any]) -> kernel_pb2.ClaimCompensationRe
 
 
 def _compensation(key: str, text: str) -> kernel_pb2.Compensation:
-    job = Job.of_text(text)
+    job = CompensationDue.of_text(text)
     return kernel_pb2.Compensation(
         execution=key, saga=job.saga, action="" if job.action == NOBODY else job.action, of=job.of,
         attempts=job.attempts, fence=int(job.fence), due_at_ms=job.due_ms, stuck=job.state == "stuck",
@@ -122,6 +123,7 @@ def described_message(kernel_id: str, fields: Mapping[str, str]) -> kernel_pb2.D
         steps=int(fields["steps"]),
         stopped=fields["stopped"] == "1",
         definition=_definition(fields),
+        children=[_told_child(name[2:], fields) for name in sorted(fields) if name[:2] == "p:"],
         sagas=(fields.get("sagas") or "").split(),
         compensations=[_compensation(name[2:], text) for name, text in sorted(fields.items()) if name[:2] == "j:"],
     )
@@ -129,6 +131,14 @@ def described_message(kernel_id: str, fields: Mapping[str, str]) -> kernel_pb2.D
         if field.startswith("v:"):
             told.state[field[2:]].CopyFrom(value_message(value))
     return told
+
+
+def _told_child(name: str, fields: Mapping[str, str]) -> kernel_pb2.Child:
+    shares = ((one, fields.get(f"q:{name}:{one}")) for one in fields["res"].split())
+    return kernel_pb2.Child(
+        name=name, parent="" if fields["p:" + name] == ROOT else fields["p:" + name],
+        stopped=f"z:{name}" in fields, resources=[_resource(one, Resource.of(text)) for one, text in shares if text],
+    )  # fmt: skip
 
 
 def _resource(name: str, one: Resource) -> kernel_pb2.ResourceState:

@@ -5,6 +5,7 @@
 -- stopped · mode · last ms of the last record · res names of resources · inv, pred, win JSON · r:<resource> limit min gross refunded leased ·
 -- v:<variable> value · a:<action> JSON · x:<key> what was answered · k:<seq> its key · l:<lease> resource amount fence until_ms ·
 -- live leases · w:a:<action>, w:r:<resource> moments of a sliding window · o:<seq> record that is not known to be sealed
+-- kids count of children · p:<child> its parent, - the kernel · q:<child>:<resource> its share, as r: · z:<child> 1 stopped ·
 -- sagas open ones · g:<saga> until_ms and its steps · due steps to compensate · j:<step> saga action of attempts due_ms fence state
 -- ARGV[1] now, ms · ARGV[2] what is asked, JSON
 -- reply   {status, answer JSON, records not known to be sealed...}
@@ -56,14 +57,47 @@ local function check(name, ok, code, have, need, monitoring)
   failed = failed or not ok and not monitoring
 end
 
-local function resource(name)
-  local limit, min, gross, refunded, leased = string.match(get('r:' .. name), '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
+local function amounts(field)
+  local limit, min, gross, refunded, leased = string.match(get(field), '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
   return {limit = tonumber(limit), min = tonumber(min), gross = tonumber(gross), refunded = tonumber(refunded),
-    leased = tonumber(leased)}
+    leased = tonumber(leased), left = tonumber(limit) - tonumber(gross) + tonumber(refunded)}
 end
 
-local function put_resource(name, r)
-  put('r:' .. name, int(r.limit) .. ' ' .. int(r.min) .. ' ' .. int(r.gross) .. ' ' .. int(r.refunded) .. ' ' .. int(r.leased))
+local function resource(name)
+  return amounts('r:' .. name)
+end
+
+-- The children from one up to the kernel itself, which is not among them.
+local function path_of(child)
+  local found = {}
+  while child and child ~= '' and child ~= '-' do
+    found[#found + 1] = child
+    child = get('p:' .. child)
+  end
+  return found
+end
+
+-- Adds to the figures of a resource, and of every child's share of it up the tree.
+local function add(name, child, gross, refunded, leased)
+  local fields = {'r:' .. name}
+  for _, one in ipairs(path_of(child)) do
+    fields[#fields + 1] = get('q:' .. one .. ':' .. name) and 'q:' .. one .. ':' .. name or nil
+  end
+  for _, field in ipairs(fields) do
+    local r = amounts(field)
+    put(field, int(r.limit) .. ' ' .. int(r.min) .. ' ' .. int(r.gross + gross) .. ' ' .. int(r.refunded + refunded) .. ' '
+      .. int(r.leased + leased))
+  end
+end
+
+-- Checks that nothing above the child of this step was stopped; the reason of a refusal where there is no such child.
+local function entered()
+  if (ask.child or '') ~= '' and not get('p:' .. ask.child) then
+    return 'KERNEL_CHILD_UNKNOWN'
+  end
+  for _, one in ipairs(path_of(ask.child)) do
+    check('running:' .. one, not get('z:' .. one), 'KERNEL_STOPPED')
+  end
 end
 
 -- Values: a letter of the type, then ! for nothing or : and the value. Items of lists and sets are joined by the unit separator.
@@ -303,10 +337,19 @@ local function charge(costs, grants)
     if cost then
       local left = r.limit - r.gross + r.refunded
       check('budget:' .. name, cost <= left and r.gross + cost <= LARGEST, 'BUDGET_EXCEEDED', int(cost), int(left))
-      r.gross = r.gross + cost
-      r.leased = r.leased + (grants and cost or 0)
-      put_resource(name, r)
     end
+  end
+  for _, child in ipairs(path_of(ask.child)) do
+    for _, cost in ipairs(costs) do
+      local field = 'q:' .. child .. ':' .. cost[1]
+      if get(field) then
+        local left = amounts(field).left
+        check('budget:' .. child .. '/' .. cost[1], tonumber(cost[2]) <= left, 'BUDGET_EXCEEDED', cost[2], int(left))
+      end
+    end
+  end
+  for _, cost in ipairs(costs) do
+    add(cost[1], ask.child, tonumber(cost[2]), 0, grants and tonumber(cost[2]) or 0)
   end
 end
 
@@ -375,7 +418,7 @@ function commit(kind, action, costs, undo, state)
   put('steps', int(steps))
   put('last', int(now))
   put('x:' .. ask.key, cjson.encode({digest = ask.digest, state = state, answer = answer, undo = undo, costs = costs,
-    irreversible = ask.irreversible or '0', compensation = ask.compensation}))
+    irreversible = ask.irreversible or '0', compensation = ask.compensation, child = ask.child ~= '' and ask.child or nil}))
   put('k:' .. int(seq), ask.key)
   local old = get('k:' .. int(seq - KEYS_KEPT))
   if old then
@@ -409,11 +452,9 @@ function commit(kind, action, costs, undo, state)
   return answered('OK', answer)
 end
 
-local function refund(costs)
+local function refund(costs, child)
   for _, cost in ipairs(costs) do
-    local r = resource(cost[1])
-    r.refunded = r.refunded + tonumber(cost[2])
-    put_resource(cost[1], r)
+    add(cost[1], child, 0, tonumber(cost[2]), 0)
   end
 end
 

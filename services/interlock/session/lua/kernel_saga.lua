@@ -117,7 +117,7 @@ local function undone_steps(saga, words, inverses)
       elseif entry.irreversible == '1' and entry.state ~= 'P' or not inverses or not inverted(entry.undo or {}, all) then
         job = {action = '-', state = 'stuck'}
       else
-        refund(entry.costs)
+        refund(entry.costs, entry.child)
       end
       if job then
         job.key, job.saga, job.of, job.attempts, job.due, job.fence = key, saga, of, 0, now, '0'

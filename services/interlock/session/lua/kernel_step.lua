@@ -1,6 +1,8 @@
 -- kernel_step.lua: decide one thing that is asked of a kernel and commit it: check, charge, change, record, in one step. It stands behind
 -- kernel_decision.lua, which has keys, arguments and reply, and kernel_saga.lua. The rule is interlock/domain/kernel/rule.py.
 
+local CHILDREN, DEEPEST = 256, 16
+
 local function execute(permit)
   local text = get('a:' .. ask.action)
   if not text then
@@ -13,7 +15,7 @@ local function execute(permit)
   if (ask.version or '0') ~= '0' and ask.version ~= int(version) then
     return {'KERNEL_VERSION_CHANGED', int(version)}
   end
-  local refused = joined()
+  local refused = entered() or joined()
   if refused then
     return {refused}
   end
@@ -67,7 +69,7 @@ local function rollback(kind, wanted)
         all[#all + 1] = {one[1], 'set', new, old, new}
       end
     end
-    refund(entry.costs)
+    refund(entry.costs, entry.child)
     entry.state = 'R'
     put('x:' .. key, cjson.encode(entry))
   end
@@ -95,7 +97,7 @@ local function confirm()
   for _, cost in ipairs(ask.actual) do
     check('named:' .. cost[1], actual[cost[1]] == nil or cost[2] == '0', 'COST_ABOVE_RESERVED', cost[2], '0')
   end
-  refund(back)
+  refund(back, entry.child)
   entry.state, entry.costs = 'C', left
   put('x:' .. ask.permit, cjson.encode(entry))
   return commit('KERNEL_CONFIRMED', '', left, {}, '-')
@@ -105,11 +107,9 @@ end
 local function end_leases()
   local live = {}
   for key in string.gmatch(get('live'), '%S+') do
-    local name, amount, _, ends = string.match(get('l:' .. key), '^(%S+) (%d+) (%d+) (%d+)$')
+    local name, amount, _, ends, child = string.match(get('l:' .. key), '^(%S+) (%d+) (%d+) (%d+) ?(%S*)$')
     if now > tonumber(ends) + SKEW_MS then
-      local r = resource(name)
-      r.leased = r.leased - tonumber(amount)
-      put_resource(name, r)
+      add(name, child, 0, 0, -tonumber(amount))
       drop('l:' .. key)
     else
       live[#live + 1] = key
@@ -123,8 +123,16 @@ local function lease()
   if not get('r:' .. ask.resource) then
     return {'KERNEL_RESOURCE_UNKNOWN'}
   end
+  local refused = entered()
+  if refused then
+    return {refused}
+  end
   local live, r = end_leases(), resource(ask.resource)
-  local left, unit, count = r.limit - r.gross + r.refunded, math.max(r.min, 1), 0
+  local left, unit, count = r.left, math.max(r.min, 1), 0
+  for _, child in ipairs(path_of(ask.child)) do
+    local field = 'q:' .. child .. ':' .. ask.resource
+    left = get(field) and math.min(left, amounts(field).left) or left
+  end
   for _, key in ipairs(live) do
     count = count + (string.match(get('l:' .. key), '^%S+') == ask.resource and 1 or 0)
   end
@@ -144,7 +152,8 @@ local function lease()
   ask.granted, ask.until_ms = failed and '0' or int(share), int(now + tonumber(ask.lifetime_ms))
   live[#live + 1] = ask.key
   put('live', table.concat(live, ' '))
-  put('l:' .. ask.key, ask.resource .. ' ' .. int(share) .. ' ' .. int(seq + 1) .. ' ' .. ask.until_ms)
+  put('l:' .. ask.key, ask.resource .. ' ' .. int(share) .. ' ' .. int(seq + 1) .. ' ' .. ask.until_ms
+    .. ((ask.child or '') ~= '' and ' ' .. ask.child or ''))
   return commit('KERNEL_LEASED', '', costs, {}, '-')
 end
 
@@ -153,7 +162,7 @@ local function give_back()
   if not text then
     return {'KERNEL_LEASE_UNKNOWN'}
   end
-  local name, amount, fence, ends = string.match(text, '^(%S+) (%d+) (%d+) (%d+)$')
+  local name, amount, fence, ends, child = string.match(text, '^(%S+) (%d+) (%d+) (%d+) ?(%S*)$')
   if fence ~= ask.fence then
     return {'KERNEL_LEASE_FENCED'}
   end
@@ -162,9 +171,7 @@ local function give_back()
   end
   local unspent, r, live = tonumber(ask.unspent), resource(name), {}
   check('unspent:' .. name, unspent <= tonumber(amount), 'UNSPENT_ABOVE_GRANT', ask.unspent, amount)
-  r.leased = r.leased - tonumber(amount)
-  r.refunded = r.refunded + math.min(unspent, tonumber(amount))
-  put_resource(name, r)
+  add(name, child, 0, math.min(unspent, tonumber(amount)), -tonumber(amount))
   steps = steps - (r.min > 0 and math.floor(unspent / r.min) or 0)
   for key in string.gmatch(get('live'), '%S+') do
     live[#live + 1] = key ~= ask.lease and key or nil
@@ -179,10 +186,47 @@ local function emergency()
   if not text or cjson.decode(text).emergency ~= '1' then
     return {'KERNEL_EMERGENCY_UNKNOWN'}
   end
+  if (ask.child or '') ~= '' and not get('p:' .. ask.child) then
+    return {'KERNEL_CHILD_UNKNOWN'}
+  end
   if ask.stop == '1' then
-    put('stopped', '1')
+    put((ask.child or '') ~= '' and 'z:' .. ask.child or 'stopped', '1')
   end
   return commit('KERNEL_EMERGENCY', ask.action, {}, {}, '-')
+end
+
+-- Adds a child, which has a part of the resources of what is above it; one that is there must be the same.
+local function open_child()
+  local child, parent = ask.child, ask.parent ~= '' and ask.parent or '-'
+  ask.child = ''
+  if parent ~= '-' and not get('p:' .. parent) then
+    return {'KERNEL_CHILD_UNKNOWN', parent}
+  end
+  local known, same, shares = get('p:' .. child), true, 0
+  for _, one in ipairs(ask.limits) do
+    local text = get('q:' .. child .. ':' .. one[1])
+    same = same and text and string.match(text, '^%d+') == one[2]
+  end
+  for name in string.gmatch(head[10], '%S+') do
+    shares = shares + (get('q:' .. child .. ':' .. name) and 1 or 0)
+  end
+  if known and (known ~= parent or not same or shares ~= #ask.limits) then
+    return {'KERNEL_CHILD_DIFFERS', child}
+  end
+  local kids, above = tonumber(get('kids') or '0') + (known and 0 or 1), 1 + #path_of(parent)
+  check('children', kids <= CHILDREN, 'CHILDREN_TOO_MANY', int(kids), int(CHILDREN))
+  check('depth', above <= DEEPEST, 'CHILDREN_TOO_DEEP', int(above), int(DEEPEST))
+  put('kids', int(kids))
+  put('p:' .. child, parent)
+  for _, one in ipairs(ask.limits) do
+    if not get('r:' .. one[1]) then
+      return {'KERNEL_RESOURCE_UNKNOWN'}
+    end
+    if not known then
+      put('q:' .. child .. ':' .. one[1], one[2] .. ' 0 0 0 0')
+    end
+  end
+  return commit('KERNEL_CHILD_OPENED', '', {}, {}, '-')
 end
 
 -- Adds variables and actions that are new; what is there already must be the same.
@@ -231,6 +275,8 @@ if seq - sealed >= OUTBOX then
 end
 if ask.op == 'execute' or ask.op == 'permit' then
   return execute(ask.op == 'permit')
+elseif ask.op == 'child' then
+  return open_child()
 elseif ask.op == 'begin_saga' then
   return begin_saga()
 elseif ask.op == 'end_saga' then

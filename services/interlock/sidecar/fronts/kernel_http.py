@@ -28,6 +28,7 @@ PATH = "/crp/v3/kernel/{kernel}"
 
 _ASKS: dict[str, tuple[str, type[Any]]] = {
     "open": ("open", kernel_pb2.OpenRequest),
+    "open-child": ("open_child", kernel_pb2.OpenChildRequest),
     "evaluate": ("evaluate", kernel_pb2.EvaluateRequest),
     "execute": ("execute", kernel_pb2.ExecuteRequest),
     "permit": ("permit", kernel_pb2.PermitRequest),

@@ -25,6 +25,10 @@ class KernelServicer(kernel_pb2_grpc.KernelServiceServicer):
         """Create a kernel, or join the one of that name."""
         return (await self._ask("open", request, context)).opened
 
+    async def OpenChild(self, request: kernel_pb2.OpenChildRequest, context: Any) -> kernel_pb2.OpenChildResponse:
+        """Add a child, or find it."""
+        return kernel_pb2.OpenChildResponse(verdict=(await self._ask("open_child", request, context)).verdict)
+
     async def Describe(self, request: kernel_pb2.DescribeRequest, context: Any) -> kernel_pb2.DescribeResponse:
         """Read a kernel."""
         return (await self._ask("describe", request, context)).described

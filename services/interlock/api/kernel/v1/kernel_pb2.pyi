@@ -540,6 +540,106 @@ class OpenResponse(_message.Message):
 Global___OpenResponse: _TypeAlias = OpenResponse  # noqa: Y015
 
 @_typing.final
+class OpenChildRequest(_message.Message):
+    """OpenChildRequest names a child of a kernel."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_FIELD_NUMBER: _builtins.int
+    CHILD_FIELD_NUMBER: _builtins.int
+    PARENT_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    kernel: _builtins.str
+    """Name of the kernel."""
+    child: _builtins.str
+    """Name of the child within the kernel, as of a resource; a kernel has at most 256."""
+    parent: _builtins.str
+    """Name of the child above it; empty: the kernel itself. At most 16 deep."""
+    key: _builtins.str
+    """Idempotency key."""
+    @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___Cost]:
+        """Its limits, micros; of what is not named it has all that is above it."""
+
+    def __init__(
+        self,
+        *,
+        kernel: _builtins.str = ...,
+        child: _builtins.str = ...,
+        parent: _builtins.str = ...,
+        limits: _abc.Iterable[Global___Cost] | None = ...,
+        key: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["child", b"child", "kernel", b"kernel", "key", b"key", "limits", b"limits", "parent", b"parent"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OpenChildRequest: _TypeAlias = OpenChildRequest  # noqa: Y015
+
+@_typing.final
+class OpenChildResponse(_message.Message):
+    """OpenChildResponse is the outcome."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERDICT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def verdict(self) -> Global___Verdict:
+        """The verdict."""
+
+    def __init__(
+        self,
+        *,
+        verdict: Global___Verdict | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["verdict", b"verdict"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OpenChildResponse: _TypeAlias = OpenChildResponse  # noqa: Y015
+
+@_typing.final
+class Child(_message.Message):
+    """Child is a part of a kernel."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    PARENT_FIELD_NUMBER: _builtins.int
+    STOPPED_FIELD_NUMBER: _builtins.int
+    RESOURCES_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name."""
+    parent: _builtins.str
+    """Name of the child above it; empty: the kernel itself."""
+    stopped: _builtins.bool
+    """Whether it was stopped; what is below it is stopped with it."""
+    @_builtins.property
+    def resources(self) -> _containers.RepeatedCompositeFieldContainer[Global___ResourceState]:
+        """Its resources; what its children spent is in them."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        parent: _builtins.str = ...,
+        stopped: _builtins.bool = ...,
+        resources: _abc.Iterable[Global___ResourceState] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "parent", b"parent", "resources", b"resources", "stopped", b"stopped"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Child: _TypeAlias = Child  # noqa: Y015
+
+@_typing.final
 class DescribeRequest(_message.Message):
     """DescribeRequest names a kernel."""
 
@@ -644,6 +744,7 @@ class DescribeResponse(_message.Message):
     DEFINITION_FIELD_NUMBER: _builtins.int
     SAGAS_FIELD_NUMBER: _builtins.int
     COMPENSATIONS_FIELD_NUMBER: _builtins.int
+    CHILDREN_FIELD_NUMBER: _builtins.int
     kernel_id: _builtins.str
     """Id of the kernel's audit chain."""
     version: _builtins.int
@@ -674,6 +775,10 @@ class DescribeResponse(_message.Message):
     def compensations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Compensation]:
         """Compensations that are to run, and those that need a person."""
 
+    @_builtins.property
+    def children(self) -> _containers.RepeatedCompositeFieldContainer[Global___Child]:
+        """Its children, by name."""
+
     def __init__(
         self,
         *,
@@ -687,10 +792,11 @@ class DescribeResponse(_message.Message):
         definition: Global___Definition | None = ...,
         sagas: _abc.Iterable[_builtins.str] | None = ...,
         compensations: _abc.Iterable[Global___Compensation] | None = ...,
+        children: _abc.Iterable[Global___Child] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["definition", b"definition"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["compensations", b"compensations", "definition", b"definition", "kernel_id", b"kernel_id", "resources", b"resources", "sagas", b"sagas", "sequence", b"sequence", "state", b"state", "steps", b"steps", "stopped", b"stopped", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["children", b"children", "compensations", b"compensations", "definition", b"definition", "kernel_id", b"kernel_id", "resources", b"resources", "sagas", b"sagas", "sequence", b"sequence", "state", b"state", "steps", b"steps", "stopped", b"stopped", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -734,19 +840,23 @@ class EvaluateRequest(_message.Message):
 
     KERNEL_FIELD_NUMBER: _builtins.int
     ACTION_FIELD_NUMBER: _builtins.int
+    CHILD_FIELD_NUMBER: _builtins.int
     kernel: _builtins.str
     """Name of the kernel."""
     action: _builtins.str
     """Id of the registered action."""
+    child: _builtins.str
+    """Name of the child for which it would be done; empty: the kernel itself."""
     def __init__(
         self,
         *,
         kernel: _builtins.str = ...,
         action: _builtins.str = ...,
+        child: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "kernel", b"kernel"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "child", b"child", "kernel", b"kernel"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -930,6 +1040,7 @@ class ExecuteRequest(_message.Message):
     VERSION_FIELD_NUMBER: _builtins.int
     PREDICATES_FIELD_NUMBER: _builtins.int
     SAGA_FIELD_NUMBER: _builtins.int
+    CHILD_FIELD_NUMBER: _builtins.int
     kernel: _builtins.str
     """Name of the kernel."""
     action: _builtins.str
@@ -940,6 +1051,8 @@ class ExecuteRequest(_message.Message):
     """Commit on this version alone (KERNEL_VERSION_CHANGED otherwise); 0: any. Needed where the kernel has predicates."""
     saga: _builtins.str
     """Key of the open saga that it is a step of; empty: none."""
+    child: _builtins.str
+    """Name of the child for which it is done; empty: the kernel itself."""
     @_builtins.property
     def predicates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Predicate]:
         """The caller's predicates on the state after the action."""
@@ -953,10 +1066,11 @@ class ExecuteRequest(_message.Message):
         version: _builtins.int = ...,
         predicates: _abc.Iterable[Global___Predicate] | None = ...,
         saga: _builtins.str = ...,
+        child: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "kernel", b"kernel", "key", b"key", "predicates", b"predicates", "saga", b"saga", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "child", b"child", "kernel", b"kernel", "key", b"key", "predicates", b"predicates", "saga", b"saga", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -998,6 +1112,7 @@ class PermitRequest(_message.Message):
     VERSION_FIELD_NUMBER: _builtins.int
     PREDICATES_FIELD_NUMBER: _builtins.int
     SAGA_FIELD_NUMBER: _builtins.int
+    CHILD_FIELD_NUMBER: _builtins.int
     kernel: _builtins.str
     """Name of the kernel."""
     action: _builtins.str
@@ -1007,6 +1122,8 @@ class PermitRequest(_message.Message):
     version: _builtins.int
     """As in ExecuteRequest."""
     saga: _builtins.str
+    """As in ExecuteRequest."""
+    child: _builtins.str
     """As in ExecuteRequest."""
     @_builtins.property
     def predicates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Predicate]:
@@ -1021,10 +1138,11 @@ class PermitRequest(_message.Message):
         version: _builtins.int = ...,
         predicates: _abc.Iterable[Global___Predicate] | None = ...,
         saga: _builtins.str = ...,
+        child: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "kernel", b"kernel", "key", b"key", "predicates", b"predicates", "saga", b"saga", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "child", b"child", "kernel", b"kernel", "key", b"key", "predicates", b"predicates", "saga", b"saga", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1521,6 +1639,7 @@ class LeaseRequest(_message.Message):
     WANTED_MICROS_FIELD_NUMBER: _builtins.int
     LIFETIME_MS_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
+    CHILD_FIELD_NUMBER: _builtins.int
     kernel: _builtins.str
     """Name of the kernel."""
     resource: _builtins.str
@@ -1531,6 +1650,8 @@ class LeaseRequest(_message.Message):
     """Lifetime, milliseconds, 100 to 3,600,000."""
     key: _builtins.str
     """Idempotency key, which names the lease later."""
+    child: _builtins.str
+    """Name of the child that spends it; empty: the kernel itself."""
     def __init__(
         self,
         *,
@@ -1539,10 +1660,11 @@ class LeaseRequest(_message.Message):
         wanted_micros: _builtins.int = ...,
         lifetime_ms: _builtins.int = ...,
         key: _builtins.str = ...,
+        child: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["kernel", b"kernel", "key", b"key", "lifetime_ms", b"lifetime_ms", "resource", b"resource", "wanted_micros", b"wanted_micros"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["child", b"child", "kernel", b"kernel", "key", b"key", "lifetime_ms", b"lifetime_ms", "resource", b"resource", "wanted_micros", b"wanted_micros"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1656,6 +1778,7 @@ class EmergencyRequest(_message.Message):
     ACTION_FIELD_NUMBER: _builtins.int
     STOP_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
+    CHILD_FIELD_NUMBER: _builtins.int
     kernel: _builtins.str
     """Name of the kernel."""
     action: _builtins.str
@@ -1664,6 +1787,8 @@ class EmergencyRequest(_message.Message):
     """Whether the kernel is to permit nothing more, for good."""
     key: _builtins.str
     """Idempotency key."""
+    child: _builtins.str
+    """Name of the child that is stopped with all below it; empty: the kernel itself."""
     def __init__(
         self,
         *,
@@ -1671,10 +1796,11 @@ class EmergencyRequest(_message.Message):
         action: _builtins.str = ...,
         stop: _builtins.bool = ...,
         key: _builtins.str = ...,
+        child: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "kernel", b"kernel", "key", b"key", "stop", b"stop"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "child", b"child", "kernel", b"kernel", "key", b"key", "stop", b"stop"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -46,6 +46,11 @@ class KernelServiceStub:
                 request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenResponse.FromString,
                 _registered_method=True)
+        self.OpenChild = channel.unary_unary(
+                '/interlock.api.kernel.v1.KernelService/OpenChild',
+                request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenChildRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenChildResponse.FromString,
+                _registered_method=True)
         self.Describe = channel.unary_unary(
                 '/interlock.api.kernel.v1.KernelService/Describe',
                 request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.DescribeRequest.SerializeToString,
@@ -136,6 +141,14 @@ class KernelServiceServicer:
     def Open(self, request, context):
         """Open creates a kernel, or joins the one of that name. Joining needs the same definition (KERNEL_DEFINITION_DIFFERS names the
         difference); variables and actions that the kernel lacks are added where its registry is open.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def OpenChild(self, request, context):
+        """OpenChild adds a child to a kernel, or finds the one of that name: what is done for it is charged to it and to all above it, in the
+        same step. A child has limits of its own; state, invariants and actions are those of the kernel.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -257,6 +270,11 @@ def add_KernelServiceServicer_to_server(servicer, server):
                     request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenRequest.FromString,
                     response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenResponse.SerializeToString,
             ),
+            'OpenChild': grpc.unary_unary_rpc_method_handler(
+                    servicer.OpenChild,
+                    request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenChildRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenChildResponse.SerializeToString,
+            ),
             'Describe': grpc.unary_unary_rpc_method_handler(
                     servicer.Describe,
                     request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.DescribeRequest.FromString,
@@ -367,6 +385,33 @@ class KernelService:
             '/interlock.api.kernel.v1.KernelService/Open',
             interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenRequest.SerializeToString,
             interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def OpenChild(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.kernel.v1.KernelService/OpenChild',
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenChildRequest.SerializeToString,
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenChildResponse.FromString,
             options,
             channel_credentials,
             insecure,

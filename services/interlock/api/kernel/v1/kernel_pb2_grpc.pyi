@@ -44,6 +44,10 @@ class KernelServiceStub:
     """Open creates a kernel, or joins the one of that name. Joining needs the same definition (KERNEL_DEFINITION_DIFFERS names the
     difference); variables and actions that the kernel lacks are added where its registry is open.
     """
+    OpenChild: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.OpenChildRequest, _kernel_pb2.OpenChildResponse]
+    """OpenChild adds a child to a kernel, or finds the one of that name: what is done for it is charged to it and to all above it, in the
+    same step. A child has limits of its own; state, invariants and actions are those of the kernel.
+    """
     Describe: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.DescribeRequest, _kernel_pb2.DescribeResponse]
     """Describe reads a kernel: resources, state, invariants, registered actions."""
     Evaluate: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.EvaluateRequest, _kernel_pb2.EvaluateResponse]
@@ -96,6 +100,10 @@ class KernelServiceAsyncStub(KernelServiceStub):
     Open: _aio.UnaryUnaryMultiCallable[_kernel_pb2.OpenRequest, _kernel_pb2.OpenResponse]  # type: ignore[assignment]
     """Open creates a kernel, or joins the one of that name. Joining needs the same definition (KERNEL_DEFINITION_DIFFERS names the
     difference); variables and actions that the kernel lacks are added where its registry is open.
+    """
+    OpenChild: _aio.UnaryUnaryMultiCallable[_kernel_pb2.OpenChildRequest, _kernel_pb2.OpenChildResponse]  # type: ignore[assignment]
+    """OpenChild adds a child to a kernel, or finds the one of that name: what is done for it is charged to it and to all above it, in the
+    same step. A child has limits of its own; state, invariants and actions are those of the kernel.
     """
     Describe: _aio.UnaryUnaryMultiCallable[_kernel_pb2.DescribeRequest, _kernel_pb2.DescribeResponse]  # type: ignore[assignment]
     """Describe reads a kernel: resources, state, invariants, registered actions."""
@@ -152,6 +160,16 @@ class KernelServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_kernel_pb2.OpenResponse, _abc.Awaitable[_kernel_pb2.OpenResponse]]:
         """Open creates a kernel, or joins the one of that name. Joining needs the same definition (KERNEL_DEFINITION_DIFFERS names the
         difference); variables and actions that the kernel lacks are added where its registry is open.
+        """
+
+    @_abc_1.abstractmethod
+    def OpenChild(
+        self,
+        request: _kernel_pb2.OpenChildRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_kernel_pb2.OpenChildResponse, _abc.Awaitable[_kernel_pb2.OpenChildResponse]]:
+        """OpenChild adds a child to a kernel, or finds the one of that name: what is done for it is charged to it and to all above it, in the
+        same step. A child has limits of its own; state, invariants and actions are those of the kernel.
         """
 
     @_abc_1.abstractmethod

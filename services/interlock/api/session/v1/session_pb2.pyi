@@ -2791,6 +2791,7 @@ class StepKernelRequest(_message.Message):
     END_SAGA_FIELD_NUMBER: _builtins.int
     CLAIM_FIELD_NUMBER: _builtins.int
     SETTLE_FIELD_NUMBER: _builtins.int
+    OPEN_CHILD_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     """Scope of the caller."""
     root_session_id: _builtins.str
@@ -2855,6 +2856,10 @@ class StepKernelRequest(_message.Message):
     def settle(self) -> _kernel_pb2.SettleCompensationRequest:
         """Say how it ended."""
 
+    @_builtins.property
+    def open_child(self) -> _kernel_pb2.OpenChildRequest:
+        """Add a child."""
+
     def __init__(
         self,
         *,
@@ -2875,12 +2880,13 @@ class StepKernelRequest(_message.Message):
         end_saga: _kernel_pb2.EndSagaRequest | None = ...,
         claim: _kernel_pb2.ClaimCompensationRequest | None = ...,
         settle: _kernel_pb2.SettleCompensationRequest | None = ...,
+        open_child: _kernel_pb2.OpenChildRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "permit", b"permit", "rollback", b"rollback", "settle", b"settle"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "rollback", b"rollback", "settle", b"settle"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "permit", b"permit", "rollback", b"rollback", "root_session_id", b"root_session_id", "scope", b"scope", "settle", b"settle"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "rollback", b"rollback", "root_session_id", b"root_session_id", "scope", b"scope", "settle", b"settle"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_ask: _TypeAlias = _typing.Literal["open", "describe", "evaluate", "execute", "permit", "confirm", "abort", "rollback", "lease", "give_back", "emergency", "begin_saga", "end_saga", "claim", "settle"]  # noqa: Y015
+    _WhichOneofReturnType_ask: _TypeAlias = _typing.Literal["open", "describe", "evaluate", "execute", "permit", "confirm", "abort", "rollback", "lease", "give_back", "emergency", "begin_saga", "end_saga", "claim", "settle", "open_child"]  # noqa: Y015
     _WhichOneofArgType_ask: _TypeAlias = _typing.Literal["ask", b"ask"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_ask) -> _WhichOneofReturnType_ask | None: ...
 
