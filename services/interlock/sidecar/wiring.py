@@ -96,8 +96,7 @@ async def open_sidecar(
         settings, peers, agents, policies, starter, delegations, effects, leases, Explanation(peers, effects, base_url),
         Bindings(peers.session, recovery, reader.sources.ranks, settings.unaware_callers == "observe"),
     )  # fmt: skip
-    kernels = Kernels(settings, direct)
-    closing = Closing(settings, peers, effects, leases, recovery, base_url)
+    kernels, closing = Kernels(settings, direct), Closing(settings, peers, effects, leases, recovery, base_url)
     guard = Guard(settings, peers, admission, leases, closing, tools=ToolCalls(kernels, settings.tool_kernel))
     upstream = Upstream(settings)
     sessions = Sessions(settings, peers, recovery, agents, starter, delegations)
@@ -112,7 +111,6 @@ async def open_sidecar(
         conditional=ConditionalCalls(sessions),
         kernels=kernels,
     )
-
     apis = wired_apis(settings, direct.audit)
 
     async def close() -> None:
