@@ -255,6 +255,18 @@ async def kernels(sidecar: RunningSidecar) -> None:
         await team.post(settle, permit=key, key=f"{settle}-{key}")
     lease = (await team.post("lease", resource="usd", wanted_micros=UNIT, lifetime_ms=60_000, key="slice")).json()
     await team.post("return", lease="slice", fence=lease["fence"], key="back")
+    await team.post("open-child", child="part", limits=[{"resource": "usd", "micros": UNIT}], key="part")
+    undo = {"id": "unpay"}
+    pay = {"id": "pay", "costs": [{"resource": "usd", "micros": UNIT}], "compensation": "unpay"}
+    await team.open(actions=[pay, undo, {**pay, "id": "send", "compensation": "", "irreversible": True}])
+    for saga, action, end in (("kept", "pay", "end-saga"), ("sent", "send", "rollback"), ("paid", "pay", "rollback")):
+        await team.post("begin-saga", key=f"saga-{saga}", lifetime_ms=60_000)
+        await team.execute(action, f"step-{saga}", saga=f"saga-{saga}")
+        await team.post(end, saga=f"saga-{saga}", key=f"end-{saga}")
+    given = (await team.post("claim-compensation", lifetime_ms=60_000, key="claim")).json()["compensation"]
+    for outcome in ("OUTCOME_FAILED", "OUTCOME_RETRY", "OUTCOME_DONE"):
+        settled = {"execution": given["execution"], "fence": given["fence"], "outcome": outcome, "key": outcome}
+        assert (await team.post("settle-compensation", **settled)).status_code == 200
     await team.post("emergency", action="leave", stop=True, key="stop")
     assert not (await team.execute("task", "late"))["verdict"]["approved"]
 

@@ -33,6 +33,7 @@ DEFINITION = Definition(
         Condition("rate", "uses(add, 10) <= 3", blocking=True),
         Condition("pace", "spent(usd, 20) + price <= 30 and left(mails) >= 0", blocking=True),
         Condition("total", "sum(log) < 20", blocking=False),
+        Condition("kept", "not had(gone) or before(gone) <= gone + 1 or before(mode) == mode", blocking=True),
     ],
     actions=[
         RegisteredAction("add", "add", [("n", "increment", "n:3000000")], [("usd", 2 * UNIT)]),
@@ -44,6 +45,8 @@ DEFINITION = Definition(
         RegisteredAction("bad", "bad", [("tags", "append", "s:x")], [("usd", UNIT)]),
         RegisteredAction("free", "free", [("n", "set", "n:0")], []),
         RegisteredAction("dear", "dear", [], [("usd", 50 * UNIT), ("mails", 10 * UNIT)]),
+        RegisteredAction("book", "book", [("n", "increment", "n:1000000")], [("usd", UNIT)], compensation="unbook"),
+        RegisteredAction("unbook", "unbook", [("n", "decrement", "n:1000000"), ("tags", "append", "s:c")], []),
         RegisteredAction("leave", "leave", [], [], emergency=True),
     ],
     open_registry=True,
@@ -62,6 +65,16 @@ STEPS = st.one_of(
     st.tuples(st.just("evaluate"), st.sampled_from(ACTIONS)),
     st.tuples(st.just("register"), st.sampled_from(["v:more n!", "v:n s:text", "v:n n:5", "a:add {}"])),
     st.tuples(st.just("emergency"), st.sampled_from(["leave", "add"]), st.sampled_from("0001")),
+    st.tuples(st.just("child"), st.sampled_from(["a -", "b a", "c b", "b c", "d x", "a -"]), st.sampled_from([4, 9, 4]), st.sampled_from(["usd", "mails", "none"])),
+    st.tuples(st.just("within"), st.sampled_from(["add", "less", "scale", "dear"]), st.sampled_from("abcx"), st.booleans()),
+    st.tuples(st.just("within"), st.sampled_from(["add", "less", "scale", "write"]), st.sampled_from("abc"), st.booleans()),
+    st.tuples(st.just("begin_saga"), st.integers(0, 2), st.sampled_from([3_000, 20_000])),
+    st.tuples(st.just("step"), st.sampled_from(["book", "add", "tag", "write", "book", "bad"]), st.integers(0, 2), st.booleans()),
+    st.tuples(st.just("end_saga"), st.integers(0, 2)),
+    st.tuples(st.just("undo_saga"), st.integers(0, 2)),
+    st.tuples(st.just("claim")),
+    st.tuples(st.just("claim")),
+    st.tuples(st.just("settle"), st.sampled_from(["done", "failed", "failed", "retry"]), st.booleans()),
     st.tuples(st.just("seal")),
     st.tuples(st.just("wait"), st.sampled_from([1_000, 9_000, 70_000])),
 )  # fmt: skip
@@ -90,6 +103,8 @@ class Two:
         self.now = 1_000_000
         self.asked = count()
         self.leases: list[tuple[str, str]] = []
+        self.sagas: list[str] = ["none"]
+        self.claims: list[list[str]] = [["none", "", "", "", "", "1"]]
         self.records: list[list[Any]] = [[], []]
 
     @property
@@ -117,22 +132,53 @@ class Two:
         elif name == "abort":
             await self.both(op=name, executions=[f"k{given[0]}"])
         elif name == "rollback":
-            await self.both(op=name, executions=[f"k{one}" for one in given[0]])
+            await self.both(op=name, executions=[f"k{one}" for one in given[0]], saga="")
         elif name == "lease":
             key = f"lease{next(self.asked)}"
-            got = await self.both(op=name, resource=given[0], wanted=str(given[1]), lifetime_ms="5000", key=key)
+            child = "a" if "p:a" in self.fields else ""
+            got = await self.both(
+                op=name, resource=given[0], wanted=str(given[1]), lifetime_ms="5000", key=key, child=child
+            )
             self.leases.append((key, got.answer.get("sequence", "0")))
         elif name == "give_back" and self.leases:
             key, fence = self.leases[given[0] % len(self.leases)]
             await self.both(op=name, lease=key, fence=fence if given[2] else "77", unspent=str(given[1]))
+        elif name in {"begin_saga", "step", "end_saga", "undo_saga", "claim", "settle"}:
+            await self.saga(name, *given)
         elif name == "register":
             await self.both(op=name, fields=[given[0].split(" ", 1)], key=" ")
         elif name == "emergency":
-            await self.both(op=name, action=given[0], stop=given[1])
+            await self.both(op=name, action=given[0], stop=given[1], child="b" if "p:b" in self.fields else "")
+        elif name == "child":
+            child, parent = given[0].split(" ")
+            await self.both(
+                op=name, child=child, parent=parent.replace("-", ""), limits=[[given[2], str(given[1] * UNIT)]]
+            )
+        elif name == "within":
+            op = {"op": "permit" if given[2] else "execute", "action": given[0], "version": "0", "child": given[1]}
+            key = next(self.asked)
+            await self.both(**op, key=f"k{key % 31}")
         elif name == "wait":
             self.now += given[0]
         else:
             await self.seal()
+
+    async def saga(self, name: str, *given: Any) -> None:
+        if name == "begin_saga":
+            self.sagas.append(f"saga{next(self.asked)}")
+            await self.both(op=name, key=self.sagas[-1], lifetime_ms=str(given[1]))
+        elif name == "step":
+            saga, op = self.sagas[-1 - given[1] % len(self.sagas)], "permit" if given[2] else "execute"
+            await self.both(op=op, action=given[0], version="0", saga=saga)
+        elif name in {"end_saga", "undo_saga"}:
+            saga = self.sagas[-1 - given[0] % len(self.sagas)]
+            await self.both(op="rollback" if name == "undo_saga" else name, executions=[], saga=saga)
+        elif name == "claim":
+            got = await self.both(op=name, lifetime_ms="2000")
+            self.claims += [got.answer["claim"]] if got.answer.get("claim") else []
+        else:
+            key, fence = self.claims[-1][0], self.claims[-1][5] if given[1] else "77"
+            await self.both(op=name, execution=key, fence=fence, outcome=given[0])
 
     async def seal(self) -> None:
         for number, store in enumerate((self.memory, self.redis)):
@@ -174,6 +220,11 @@ def laws(fields: dict[str, str], gross: dict[str, int]) -> None:
         assert one.gross >= gross.get(name, 0), "T4"
         assert 0 <= one.leased <= one.gross - one.refunded
         gross[name] = one.gross
+    for field in [one for one in fields if one[:2] == "q:"]:
+        share = Resource.of(fields[field])
+        assert 0 <= share.gross - share.refunded <= share.limit, "T1 of a child"
+        assert 0 <= share.leased <= share.gross - share.refunded
+        assert share.gross <= gross[field.rpartition(":")[2]], "a child spent what its parent did not"
     assert int(fields["steps"]) <= 40, "T2"
     assert -3 * UNIT <= int(fields["v:n"][2:] or 0) <= 12 * UNIT, "T3"
     assert "s:x" not in fields["v:tags"], "T3"
@@ -219,6 +270,120 @@ def test_a_lost_kernel_is_what_its_records_say(runner, redis_kernels):
         await two.same()
         await two.step("execute", "less", 300)
         assert not await two.redis.sealed(two.kernel, len(records) + 1, "0" * 40)
+        await two.same()
+
+    runner.run(run())
+
+
+class Sagas(Two):
+    """Both stores, sealed after each step, and the types of what was recorded."""
+
+    def __init__(self, redis_kernels: RedisKernels) -> None:
+        super().__init__(redis_kernels)
+        self.types: list[str] = []
+
+    async def ask(self, **what: Any) -> Any:
+        got = await self.both(**what)
+        self.types += [one.type.removeprefix("KERNEL_") for one in got.unsealed]
+        await self.seal()
+        return got.answer if got.status == "OK" else got.status
+
+    async def begun(self, *actions: str) -> list[str]:
+        saga = f"saga{next(self.asked)}"
+        await self.ask(op="begin_saga", key=saga, lifetime_ms="9000")
+        keys = [f"{saga}.{number}" for number in range(len(actions))]
+        for key, action in zip(keys, actions, strict=True):
+            assert (await self.ask(op="execute", action=action, version="0", saga=saga, key=key))["approved"] == "1"
+        return [saga, *keys]
+
+    async def claimed(self) -> list[str]:
+        return (await self.ask(op="claim", lifetime_ms="2000")).get("claim") or []
+
+    async def settled(self, execution: str, outcome: str, fence: str = "0") -> Any:
+        return await self.ask(op="settle", execution=execution, fence=fence, outcome=outcome)
+
+    async def restored(self) -> None:
+        await self.same()
+        for number in (0, 1):
+            held = (await (self.memory, self.redis)[number].read(self.kernel)).answer
+            assert plain({**replayed(self.records[number]), "sealed": held["sealed"]}) == plain(held), number
+
+
+@pytest.mark.req("KRN-5")
+def test_sagas_are_one_in_lua_and_the_rule(runner, redis_kernels):
+    """Undone in reverse, compensated one after the other, over a dead worker, stuck after five attempts, tried again by a person."""
+
+    async def run() -> None:
+        two = Sagas(redis_kernels)
+        await two.open()
+        saga, first, _, last = await two.begun("book", "less", "book")
+        assert (await two.ask(op="rollback", executions=[], saga=saga))["approved"] == "1"
+        assert (await two.ask(op="rollback", executions=[], saga=saga)) == "KERNEL_SAGA_UNKNOWN"
+        assert two.fields["v:gone"] == "n!", "what the kernel can undo is undone at once"
+        key, *_, fence, _ = await two.claimed()
+        assert (key, await two.claimed()) == (last, []), (
+            "the last step first, and nothing else before it is made up for"
+        )
+        assert await two.settled(first, "failed", fence) == "KERNEL_COMPENSATION_FENCED"
+        assert (await two.settled(last, "done"))["approved"] == "1"
+        for attempt in range(1, 6):
+            got = await two.claimed()
+            assert got[4] == str(attempt)
+            if attempt == 3:
+                two.now += 2_001  # the worker died
+                continue
+            await two.settled(first, "failed", got[5])
+            assert await two.claimed() == []
+            two.now += 1_000 * 2**attempt
+        assert two.types[-1] == "COMPENSATION_STUCK"
+        assert (await two.settled(first, "retry"))["approved"] == "1"
+        await two.claimed()
+        await two.settled(first, "done")
+        assert (two.fields["v:n"], two.fields["due"], two.fields["sagas"]) == ("n:0", "", "")
+        await two.restored()
+
+    runner.run(run())
+
+
+@pytest.mark.req("KRN-5")
+def test_a_saga_whose_time_is_over_is_rolled_back_by_a_claim(runner, redis_kernels):
+    """Its late step is refused; what cannot be undone and what was built on are left to a person, who settles both."""
+
+    async def run() -> None:
+        two = Sagas(redis_kernels)
+        await two.open()
+        saga, only, other = await two.begun("write", "tag")
+        await two.ask(op="execute", action="unwrite", version="0")
+        two.now += 9_001
+        assert await two.ask(op="execute", action="add", version="0", saga=saga) == "KERNEL_SAGA_EXPIRED"
+        assert await two.claimed() == []
+        stuck = [field for field, value in two.fields.items() if field[:2] == "j:" and value.endswith("stuck")]
+        assert stuck == [f"j:{other}", f"j:{only}"], "one cannot be undone, the other was built on"
+        assert await two.settled(only, "retry") == "KERNEL_COMPENSATION_FENCED"
+        for field in stuck:
+            await two.settled(field[2:], "done")
+        assert not [field for field in two.fields if field[:2] == "j:"]
+        assert two.types[-3:] == ["COMPENSATION_STUCK", "COMPENSATED", "COMPENSATED"]
+        await two.restored()
+
+    runner.run(run())
+
+
+@pytest.mark.req("KRN-5", "KRN-2")
+def test_a_saga_whose_way_back_would_break_an_invariant_is_left_to_a_person(runner, redis_kernels):
+    """T3 holds for the way back too: nothing is undone that the state cannot bear, and nothing is lost sight of."""
+
+    async def run() -> None:
+        two = Two(redis_kernels)
+        await two.open()
+        await two.both(op="begin_saga", key="saga", lifetime_ms="9000")
+        await two.both(op="execute", action="add", version="0", saga="saga", key="up")
+        for _ in range(3):
+            await two.both(op="execute", action="less", version="0")
+        held = two.fields["v:n"]
+        done = await two.both(op="rollback", executions=[], saga="saga")
+        assert (done.answer["approved"], two.fields["v:n"]) == ("1", held)
+        assert two.fields["j:up"].split(" ")[6] == "stuck"
         await two.same()
 
     runner.run(run())

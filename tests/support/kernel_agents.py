@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -15,53 +14,8 @@ from typing import Any
 import httpx
 
 from interlock.client.errors import InterlockError
-from interlock.client.kernel import ActionSpec, Effect, Invariant, KernelCalls, Lease, SafetyKernel, State
+from interlock.client.kernel import KernelCalls, Lease
 from interlock.client.kernel.calls import micros
-
-
-def agent_worker(agent_id: str, shared_kernel: SafetyKernel, initial_state: State):
-    """The worker of the seed, as it stands there (SEED-2, Usage)."""
-    action = ActionSpec(
-        id=f"task_{agent_id}",
-        name=f"Agent {agent_id} task",
-        effects=(Effect("active_tasks", "increment", 1),),
-        cost=10.0,
-    )
-    # evaluate_and_execute_atomic is thread-safe
-    new_state, entry = shared_kernel.evaluate_and_execute_atomic(  # noqa: RUF059 - as it stands there
-        initial_state, action, reasoning_summary=f"Agent {agent_id} acting"
-    )
-    return new_state
-
-
-def seed(kernel: str, url: str, count: int) -> None:
-    """The usage code of the seed: five threads, each its own task, until the budget of all processes is spent."""
-    shared_kernel = SafetyKernel(
-        budget=100.0,
-        invariants=[
-            Invariant(
-                "global_resource_limit",
-                lambda s: s.get("active_tasks", 0) <= 10,
-                enforcement="blocking",
-            )
-        ],
-        min_action_cost=1.0,
-        name=kernel,
-        base_url=url,
-    )
-    state = State({"active_tasks": 0})
-
-    def work(agent_id: str) -> None:
-        try:
-            told(done=agent_worker(agent_id, shared_kernel, state).to_dict())
-        except RuntimeError as error:
-            told(refused=str(error))
-
-    threads = [threading.Thread(target=work, args=(str(i),)) for i in range(count)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
 
 
 def acting(kernel: str, url: str, count: int) -> None:
@@ -104,7 +58,7 @@ def told(**what: Any) -> None:
 
 def main() -> None:
     what, kernel, url, *rest = sys.argv[1:]
-    {"seed": seed, "acting": acting, "leasing": leasing}[what](kernel, url, int(rest[0]) if rest else 1)
+    {"acting": acting, "leasing": leasing}[what](kernel, url, int(rest[0]) if rest else 1)
 
 
 if __name__ == "__main__":

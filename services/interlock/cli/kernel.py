@@ -103,6 +103,35 @@ def watch(
                 time.sleep(WATCHED_EVERY_S)
 
 
+@app.command()
+def compensations(name: str = NAME, url: str = URL, output: Output = Format.TEXT) -> None:
+    """Show what sagas left to be made up for. Exit 0: nothing needs a person. 1: something does. 2: no such kernel, or no answer."""
+    with refusals(output), _calls(url) as calls:
+        found = calls.describe(name)["compensations"]
+    if output is Format.JSON:
+        print_json(found)
+    else:
+        rows = [("step", "of", "by", "attempts", ""), *(_compensation(one) for one in found)]
+        _print([*table(rows)] if found else ["nothing is to be made up for"])
+    raise typer.Exit(NEGATIVE if any(one["stuck"] for one in found) else OK)
+
+
+@app.command()
+def settle(
+    name: str = NAME,
+    step: str = typer.Argument(help="Key of the step, as `compensations` shows it."),
+    again: bool = typer.Option(default=False, help="Try it again; without, a person has made up for it."),
+    url: str = URL,
+    output: Output = Format.TEXT,
+) -> None:
+    """Settle a compensation that is stuck. Exit 0: settled. 1: its effects would break an invariant. 2: refused."""
+    outcome = "OUTCOME_RETRY" if again else "OUTCOME_DONE"
+    with refusals(output), _calls(url) as calls:
+        body = {"execution": step, "outcome": outcome, "key": uuid.uuid4().hex}
+        told = calls.post(name, "settle-compensation", body)
+    raise typer.Exit(_verdict(told, told["verdict"], output))
+
+
 @contextmanager
 def _calls(url: str) -> Iterator[KernelCalls]:
     calls = KernelCalls(url, retries=1)
@@ -123,6 +152,11 @@ def _calls(url: str) -> Iterator[KernelCalls]:
 def _resource(one: Mapping[str, Any]) -> tuple[str, ...]:
     figures = ("limit", "gross", "refunded", "leased", "remaining")
     return (one["name"], *(str(number(one[f"{figure}_micros"])) for figure in figures))
+
+
+def _compensation(one: Mapping[str, Any]) -> tuple[str, ...]:
+    by = one["action"] or "a person"
+    return (one["execution"], one["of"], by, str(one["attempts"]), "STUCK" if one["stuck"] else "")
 
 
 def _verdict(told: Mapping[str, Any], verdict: Mapping[str, Any], output: Format) -> int:

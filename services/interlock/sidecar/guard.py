@@ -34,6 +34,7 @@ from interlock.sidecar.provider import strategies
 from interlock.sidecar.requests import DecidedAnswer
 from interlock.sidecar.rounds import Rounds
 from interlock.sidecar.settlement.leases import Leases
+from interlock.sidecar.settlement.tool_calls import ToolCalls
 from interlock.sidecar.trail import trace_events
 from interlock.sidecar.trail.response_headers import of_refusal, word
 
@@ -60,10 +61,17 @@ class Guard:
     """Governs calls."""
 
     def __init__(
-        self, settings: Settings, peers: Peers, admission: Admission, leases: Leases, closing: Closing
+        self,
+        settings: Settings,
+        peers: Peers,
+        admission: Admission,
+        leases: Leases,
+        closing: Closing,
+        *,
+        tools: ToolCalls,
     ) -> None:
         self._settings, self._peers = settings, peers
-        self._admission, self._leases, self._closing = admission, leases, closing
+        self._admission, self._leases, self._closing, self._tools = admission, leases, closing, tools
         self._running: set[asyncio.Task[Governed]] = set()
         self._places = Places(peers.dpe)
 
@@ -153,6 +161,8 @@ class Guard:
             while rounds.has_remedy(last):
                 last = await rounds.remedy(last)
             decided = rounds.decided(last)
+            if not admitted.observed:
+                await self._tools.require(call.caller.scope, decided.answer)
         except BaseException as failure:
             if run.begun:  # a part has left: it is charged at what it holds
                 await self._closing.effects.close_lost(admitted.opened)

@@ -45,6 +45,7 @@ from interlock.sidecar.settlement.effects import SettlementEffects
 from interlock.sidecar.settlement.kernels import Kernels
 from interlock.sidecar.settlement.leases import Leases
 from interlock.sidecar.settlement.recovery import RecoveringSession, Recovery
+from interlock.sidecar.settlement.tool_calls import ToolCalls
 from interlock.sidecar.trail.response_headers import report_uri
 
 log = structlog.get_logger()
@@ -101,7 +102,8 @@ async def open_sidecar(
         settings, peers, agents, policies, starter, delegations, effects, leases, Explanation(peers, effects, base_url),
         Bindings(peers.session, recovery, reader.sources.ranks, settings.unaware_callers == "observe"),
     )  # fmt: skip
-    guard = Guard(settings, peers, admission, leases, Closing(settings, peers, effects, leases, recovery, base_url))
+    kernels, closing = Kernels(settings, direct), Closing(settings, peers, effects, leases, recovery, base_url)
+    guard = Guard(settings, peers, admission, leases, closing, tools=ToolCalls(kernels, settings.tool_kernel))
     upstream = Upstream(settings)
     sessions = Sessions(settings, peers, recovery, agents, starter, delegations)
     front = Front(
@@ -113,9 +115,8 @@ async def open_sidecar(
         releases=Releases(settings, peers, recovery, base_url),
         bindings=reader,
         conditional=ConditionalCalls(sessions),
-        kernels=Kernels(settings, direct),
+        kernels=kernels,
     )
-
     apis = wired_apis(settings, direct.audit)
 
     async def close() -> None:

@@ -4,12 +4,14 @@ Code written for ``clampai`` runs with its import line changed. ``SafetyKernel(.
 environment, joins the kernel of that name under the caller's key; without a name each object has a kernel of its own.
 """
 
+from interlock.client.kernel import invariants
 from interlock.client.kernel.aio import AsyncSafetyKernel
 from interlock.client.kernel.calls import KernelCalls
 from interlock.client.kernel.guarding import SafetyViolation, safe
 from interlock.client.kernel.lease import Lease
 from interlock.client.kernel.model import ActionSpec, CheckResult, Effect, Invariant, SafetyVerdict, State, TraceEntry
 from interlock.client.kernel.safety import Contended, SafetyKernel
+from interlock.client.kernel.saga import Saga
 
 __all__ = [
     "ActionSpec",
@@ -23,7 +25,9 @@ __all__ = [
     "SafetyKernel",
     "SafetyVerdict",
     "SafetyViolation",
+    "Saga",
     "State",
     "TraceEntry",
+    "invariants",
     "safe",
 ]

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from interlock.client.errors import InterlockError
 from interlock.client.kernel.calls import KernelCalls, micros, number
@@ -24,11 +24,11 @@ class Lease:
     """
 
     def __init__(
-        self, calls: KernelCalls, kernel: str, resource: str, *, wanted: float = 0.0, lifetime_s: float = 30.0,
+        self, calls: KernelCalls, kernel: str, resource: str, *, wanted: float = 0.0, lifetime_s: float = 30.0, child: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         """*wanted* is the size of the first slice; 0: a fair share of what is left."""
-        self._calls, self._kernel, self._resource = calls, kernel, resource
+        self._calls, self._kernel, self._resource, self._child = calls, kernel, resource, child
         self._wanted, self._lifetime_s, self._clock = micros(wanted), lifetime_s, clock
         self._least = self._min_cost()
         self._lock = threading.Lock()
@@ -74,8 +74,9 @@ class Lease:
         self._return()
         wanted = max(self._wanted, cost) if self._wanted else 0
         key, begun = uuid.uuid4().hex, self._clock()
-        asked = {"resource": self._resource, "lifetime_ms": int(self._lifetime_s * 1000), "key": key}
-        told = self._calls.post(self._kernel, "lease", {**asked, "wanted_micros": str(wanted)})
+        asked: dict[str, Any] = {"resource": self._resource, "lifetime_ms": int(self._lifetime_s * 1000), "key": key}
+        asked |= {"wanted_micros": str(wanted), "child": self._child}
+        told = self._calls.post(self._kernel, "lease", asked)
         if told["verdict"]["approved"]:
             self._key, self._fence, self._begun = key, told["fence"], begun
             self._granted = self._left = int(told["granted_micros"])

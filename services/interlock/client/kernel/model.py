@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -103,7 +104,10 @@ class Effect:
 
 @dataclass(frozen=True)
 class ActionSpec:
-    """What an agent may do, as data. It is registered with the kernel at its first use, and never changes after."""
+    """What an agent may do, as data. It is registered with the kernel at its first use, and never changes after.
+
+    *compensation* makes up for it in the world when its saga is rolled back; it costs nothing. The peer does not have it.
+    """
 
     id: str
     name: str
@@ -117,12 +121,15 @@ class ActionSpec:
     postconditions_text: str = ""
     estimated_duration_s: float = 0.0
     tags: tuple[str, ...] = ()
+    compensation: ActionSpec | None = None
 
     def __post_init__(self) -> None:
         if not self.id:
             raise ValueError("Action must have a non-empty ID")
         if not self.cost >= 0:
             raise ValueError(f"Action cost must be ≥ 0, got {self.cost}")
+        if self.compensation is not None and (self.compensation.cost or self.compensation.compensation):
+            raise ValueError("A compensation costs nothing, and has none of its own")
 
     def affected_variables(self) -> set[str]:
         """Return the names of the variables that it changes."""
@@ -131,8 +138,10 @@ class ActionSpec:
     def to_llm_text(self) -> str:
         """Return the action for a model's prompt."""
         effects = ", ".join(f"{one.variable}←{one.mode}({one.value})" for one in self.effects)
-        head = f"[{self.id}] {self.name}\n  {self.description}"
-        return f"{head}\n  cost=${self.cost:.2f}  risk={self.risk_level}  reversible={self.reversible}\n  effects:  [{effects}]"
+        cost = f"cost=${self.cost:.2f}  risk={self.risk_level}  reversible={self.reversible}"
+        more = (("requires: ", self.preconditions_text), ("ensures:  ", self.postconditions_text))
+        told = [f"{name}{text}" for name, text in more if text]
+        return "\n  ".join([f"[{self.id}] {self.name}", self.description, cost, *told, f"effects:  [{effects}]"])
 
     def to_compact_text(self) -> str:
         """Return the action in one line."""
@@ -142,7 +151,9 @@ class ActionSpec:
 class Invariant:
     """A condition on every state: a predicate of the caller's process, or an *expression* that the kernel evaluates itself.
 
-    A predicate that raises does not hold. An expression needs no second round trip and cannot be raced (docs/kernel.md).
+    A predicate that raises, or takes longer than *max_eval_ms*, does not hold. An expression needs no second round trip and cannot be
+    raced (docs/kernel.md); a predicate next to it serves ``check`` alone. *variables* are the types (n, s, b, l or u) of what the
+    expression speaks of, for a kernel whose first state lacks it.
     """
 
     def __init__(
@@ -155,35 +166,74 @@ class Invariant:
         enforcement: str | None = None,
         suggestion: str | None = None,
         expression: str = "",
+        variables: Mapping[str, str] | None = None,
+        max_eval_ms: float | None = None,
     ) -> None:
-        if (predicate is None) == (not expression):
+        if predicate is None and not expression:
             raise ValueError("an invariant has a predicate or an expression")
         if enforcement not in {None, "blocking", "monitoring"}:
             raise ValueError(f"Invariant enforcement must be 'blocking' or 'monitoring', got {enforcement!r}")
         self.name, self.predicate, self.expression = name, predicate, expression
         self.description, self.suggestion, self.severity = description or name, suggestion, severity
         self.enforcement = enforcement or ("blocking" if severity == "critical" else "monitoring")
+        self.variables, self.max_eval_ms = dict(variables or {}) if expression else {}, max_eval_ms
         self.violation_count = 0
+
+    @property
+    def local(self) -> bool:
+        """Whether this process evaluates it, not the kernel."""
+        return not self.expression
 
     def check(self, state: State) -> tuple[bool, str]:
         """Evaluate the predicate here; (holds, why not)."""
         if self.predicate is None:
             raise ValueError("the kernel evaluates this one")
+        predicate = self.predicate
         try:
-            holds = bool(self.predicate(state))
+            holds = bool(within(lambda: predicate(state), self.max_eval_ms))
             why = "" if holds else f"Invariant '{self.name}' VIOLATED"
+        except TimeoutError:
+            holds, why = False, f"Invariant '{self.name}' timed out after {self.max_eval_ms} ms"
         except Exception as error:  # noqa: BLE001 - a predicate that raises does not hold
             holds, why = False, f"Invariant '{self.name}' raised exception: {error}"
         self.violation_count += not holds
         advice = f" — suggestion: {self.suggestion}" if why and self.suggestion else ""
         return holds, why + advice
 
+    def to_llm_text(self) -> str:
+        """Return the rule for a model's prompt."""
+        advice = f"\n  SUGGESTION: {self.suggestion}" if self.suggestion else ""
+        return f"SAFETY RULE [{self.enforcement}/{self.severity}]: {self.description}{advice}"
+
     @property
     def digest(self) -> str:
         """Hash of the predicate's code, by which processes know that they carry the same one; empty for an expression."""
-        if self.predicate is None:
+        if not self.local:
             return ""
         return hashlib.sha256(repr(_code_of(self.predicate)).encode()).hexdigest()
+
+
+def within(call: Callable[[], Any], most_ms: float | None) -> Any:
+    """Return what *call* returns. Raises ``TimeoutError`` after *most_ms*; its thread is left behind, and ends with the process."""
+    if most_ms is None:
+        return call()
+    ended: list[Any] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            ended.append(call())
+        except BaseException as error:  # noqa: BLE001 - raised again by who waits
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(most_ms / 1000)
+    if failed:
+        raise failed[0]
+    if not ended:
+        raise TimeoutError
+    return ended[0]
 
 
 def _code_of(function: Any) -> Any:
@@ -197,11 +247,15 @@ def _code_of(function: Any) -> Any:
 
 
 def _told(value: Any) -> Any:
-    return _code_of(value) if callable(value) else repr(value)
+    if isinstance(value, set | frozenset):
+        return sorted(map(repr, value))  # in an order that no process chooses
+    if isinstance(value, dict):
+        return [(repr(name), _told(held)) for name, held in value.items()]
+    return _code_of(value) if callable(value) and not isinstance(value, type) else repr(value)
 
 
 def _steps_of(code: CodeType) -> Any:
-    constants = [_steps_of(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    constants = [_steps_of(one) if isinstance(one, CodeType) else _told(one) for one in code.co_consts]
     return code.co_code.hex(), constants, code.co_names, code.co_varnames
 
 
@@ -263,10 +317,10 @@ class TraceEntry:
     reasoning_summary: str = field(default="", repr=False)
 
 
-def verdict_of(told: Mapping[str, Any], action: ActionSpec, after: State | None = None) -> SafetyVerdict:
+def verdict_of(told: Mapping[str, Any], action: ActionSpec | None, after: State | None = None) -> SafetyVerdict:
     """Return a kernel's verdict in the peer's form."""
     return SafetyVerdict(
-        approved=told["approved"], checks=checks_of(told["checks"]), simulated_next_state=after, cost=action.cost,
+        approved=told["approved"], checks=checks_of(told["checks"]), simulated_next_state=after, cost=action.cost if action else 0.0,
         for_model=told["for_model"],
     )  # fmt: skip
 

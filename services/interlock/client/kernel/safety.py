@@ -32,6 +32,7 @@ from interlock.client.kernel.model import (
     TraceEntry,
     verdict_of,
 )
+from interlock.client.kernel.saga import Saga, compensate
 
 RESOURCE = "budget"
 TRIES = 64
@@ -113,6 +114,7 @@ class SafetyKernel:
         self.budget = Budget(self._resource)
         self._limit = micros(budget)
         self._preconditions: list[Precondition] = []
+        self._child = ""
         self._lock = threading.Lock()
         self._opened = False
         self._known: dict[str, ActionSpec] = {}
@@ -122,7 +124,12 @@ class SafetyKernel:
     def evaluate(self, state: State, action: ActionSpec) -> SafetyVerdict:
         """Check an action and commit nothing."""
         self.prepare(state, action)
-        return self._seen(action)[0]
+        verdict = self._seen(action)[0]
+        for fn in self._preconditions:
+            held, why = fn(self.state(), action)
+            verdict.checks.append(("Precondition", CheckResult.PASS if held else CheckResult.FAIL_PRECONDITION, why))
+            verdict.approved = verdict.approved and held
+        return verdict
 
     def execute(self, state: State, action: ActionSpec, reasoning_summary: str = "") -> tuple[State, TraceEntry]:
         """Check, charge and commit in one step. Raises ``RuntimeError`` with every reason of a rejection."""
@@ -132,8 +139,14 @@ class SafetyKernel:
         self, state: State, action: ActionSpec, reasoning_summary: str = ""
     ) -> tuple[State, TraceEntry]:
         """Check, charge and commit in one step, over all processes. Raises ``RuntimeError`` with every reason of a rejection."""
+        return self.execute_in("", state, action, reasoning_summary)
+
+    def execute_in(
+        self, saga: str, state: State, action: ActionSpec, reasoning_summary: str = ""
+    ) -> tuple[State, TraceEntry]:
+        """Do the same as a step of a saga (``Saga``); empty: of none."""
         self.prepare(state, action)
-        told, _ = self.decide(action)
+        told, _ = self.decide(action, saga=saga)
         verdict = verdict_of(told, action)
         if not verdict.approved:
             raise RuntimeError(
@@ -145,15 +158,15 @@ class SafetyKernel:
             approved=True, reasoning_summary=reasoning_summary,
         )  # fmt: skip
 
-    def decide(self, action: ActionSpec, ask: str = "execute") -> tuple[Mapping[str, Any], str]:
+    def decide(self, action: ActionSpec, ask: str = "execute", *, saga: str = "") -> tuple[Mapping[str, Any], str]:
         """Execute or permit an action that is registered; return the verdict, and the key that names it."""
         key = uuid.uuid4().hex
         if action.id in self.emergency_actions:
-            body = {"action": action.id, "key": key}
+            body = {"action": action.id, "key": key, "child": self._child}
             return self.calls.post(self.name, "emergency", body)["verdict"], key
         for count in range(TRIES):
             try:
-                body = {"action": action.id, "key": key, **self._held(action)}
+                body = {"action": action.id, "key": key, "saga": saga, "child": self._child, **self._held(action)}
                 told: Mapping[str, Any] = self.calls.post(self.name, ask, body)["verdict"]
             except Conflict as conflict:
                 if conflict.reason != "KERNEL_VERSION_CHANGED":
@@ -188,13 +201,54 @@ class SafetyKernel:
         self._preconditions.append(fn)
 
     def register_emergency_action(self, action_id: str) -> None:
-        """Make an action an emergency action, before its first use."""
-        self.emergency_actions.add(action_id)
+        """Make an action an emergency action. Raises ``ValueError`` after its first use: what is registered never changes."""
+        with self._lock:
+            if action_id in self._known and action_id not in self.emergency_actions:
+                raise ValueError(f"{action_id} was registered as an action that costs and has effects")
+            self.emergency_actions.add(action_id)
 
     def lease(self, *, wanted: float = 0.0, lifetime_s: float = 30.0) -> Lease:
         """Return a slice of the budget to spend without a round trip (docs/kernel.md has when)."""
         self.prepare(State({}), None)
-        return Lease(self.calls, self.name, RESOURCE, wanted=wanted, lifetime_s=lifetime_s)
+        return Lease(self.calls, self.name, RESOURCE, wanted=wanted, lifetime_s=lifetime_s, child=self._child)
+
+    def child(self, name: str, budget: float) -> SafetyKernel:
+        """Return a part of this kernel with a budget of its own: what it spends is spent here too, in one step (KRN-6).
+
+        State, invariants, actions and trace are shared. A child of that name that is there must have the same budget and parent.
+        """
+        self.prepare(State({}), None)
+        limits = [{"resource": RESOURCE, "micros": str(micros(budget))}]
+        body = {"child": name, "parent": self._child, "limits": limits, "key": uuid.uuid4().hex}
+        told = self.calls.post(self.name, "open-child", body)["verdict"]
+        if not told["approved"]:
+            raise RuntimeError(f"SAFETY VIOLATION: {name}. Reasons: {verdict_of(told, None).rejection_reasons}")
+        made = SafetyKernel(
+            number(self._limit), self.invariants, min_action_cost=self.min_action_cost,
+            emergency_actions=self.emergency_actions, name=self.name, calls=self.calls,
+        )  # fmt: skip
+        made._child = name
+        return made
+
+    def stop(self, action: ActionSpec) -> None:
+        """Do an emergency action, and permit nothing more here and below, for good."""
+        self.prepare(State({}), action)
+        body = {"action": action.id, "stop": True, "child": self._child, "key": uuid.uuid4().hex}
+        self.calls.post(self.name, "emergency", body)
+
+    def saga(self, *, lifetime_s: float = 60.0) -> Saga:
+        """Return steps that are undone together (docs/kernel.md has when)."""
+        self.prepare(State({}), None)
+        return Saga(self, lifetime_s=lifetime_s)
+
+    def compensate(self, handlers: Mapping[str, Callable[[str], Any]], *, lifetime_s: float = 30.0) -> int:
+        """Make up for the steps of sagas that were rolled back, as far as they are due; return for how many.
+
+        *handlers* are by action; each gets the step's key, under which it has to be idempotent, and has *lifetime_s* for it. One that
+        raises is tried again later, by whoever asks then.
+        """
+        self.prepare(State({}), None)
+        return compensate(self.calls, self.name, handlers, lifetime_s=lifetime_s)
 
     def state(self) -> State:
         """Return the state as it is in the kernel."""
@@ -220,16 +274,18 @@ class SafetyKernel:
 
     def _resource(self) -> Mapping[str, Any]:
         self.prepare(State({}), None)
-        found: Mapping[str, Any] = self.calls.describe(self.name)["resources"][0]
+        shown = self.calls.describe(self.name)
+        parts = [shown, *(one for one in shown["children"] if self._child and one["name"] == self._child)]
+        found: Mapping[str, Any] = parts[-1]["resources"][0]
         return found
 
     def _seen(self, action: ActionSpec) -> tuple[SafetyVerdict, int, list[dict[str, Any]]]:
         """Return the verdict with the predicates of this process, the version that it holds on, and what they said."""
-        told = self.calls.post(self.name, "evaluate", {"action": action.id})
+        told = self.calls.post(self.name, "evaluate", {"action": action.id, "child": self._child})
         after, version = State(state_of(told["state_after"])), int(told["verdict"]["version"])
         verdict, said = verdict_of(told["verdict"], action, after), []
         for one in self.invariants:
-            if one.predicate is None:
+            if not one.local:
                 continue
             holds, why = one.check(after)
             said.append({"name": one.name, "hash": one.digest, "holds": holds})
@@ -240,7 +296,7 @@ class SafetyKernel:
 
     def _held(self, action: ActionSpec) -> dict[str, Any]:
         """Return version and predicates where something is evaluated here."""
-        if all(one.predicate is None for one in self.invariants) and not self._preconditions:
+        if not any(one.local for one in self.invariants) and not self._preconditions:
             return {}
         shown = self.calls.describe(self.name) if self._preconditions else {}
         for fn in self._preconditions:
@@ -255,16 +311,18 @@ class SafetyKernel:
     def prepare(self, state: State, action: ActionSpec | None) -> None:
         """Open or join the kernel, and register what is new: variables of the state, and the action."""
         with self._lock:
-            kinds = {name: kind_of(value) for name, value in state.to_dict().items() if value is not None}
+            kinds = {name: kind for one in self.invariants for name, kind in one.variables.items()}
+            kinds |= {name: kind_of(value) for name, value in state.to_dict().items() if value is not None}
             new_action = action if action is not None and self._known.get(action.id) != action else None
             if self._opened and not new_action and kinds.keys() <= self._kinds.keys():
                 return
             wanted = dict(kinds)
-            for effect in new_action.effects if new_action else ():
+            for effect in _effects(new_action):
                 if effect.variable not in wanted and effect.variable not in self._kinds:
                     wanted[effect.variable] = _kind(effect)
             variables = self._kinds | wanted
-            body = self._definition(variables, state, [new_action] if new_action else [])
+            new = [one for one in (new_action, new_action and new_action.compensation) if one]
+            body = self._definition(variables, state, new)
             self.calls.post(self.name, "open", {"definition": body})
             self._opened, self._kinds = True, variables
             if new_action:
@@ -290,9 +348,16 @@ class SafetyKernel:
             "id": action.id,
             "name": action.name[:200],
             "effects": [_effect(one) for one in action.effects],
-            "costs": [{"resource": RESOURCE, "micros": str(micros(action.cost))}],
+            "costs": [{"resource": RESOURCE, "micros": str(micros(action.cost))}] if action.cost else [],
             "irreversible": not action.reversible,
+            **({"compensation": action.compensation.id} if action.compensation else {}),
         }
+
+
+def _effects(action: ActionSpec | None) -> tuple[Effect, ...]:
+    if action is None:
+        return ()
+    return action.effects + (action.compensation.effects if action.compensation else ())
 
 
 def _kind(effect: Effect) -> str:

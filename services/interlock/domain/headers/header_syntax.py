@@ -82,6 +82,8 @@ RESPONSE_SYNTAX: Mapping[str, re.Pattern[str]] = {
         "CRP-Safety-Nonce": r"base64:[A-Za-z0-9+/=]{1,256}",
         "CRP-Safety-Retry-After": r"[0-9]{1,9}|oversight-required|new-session-required",
         "CRP-Safety-Budget-Warning": r"caution|low",
+        # Not in SPEC-002: a tool call of the answer is an action that the caller's kernel would reject (docs/kernel.md).
+        "CRP-Kernel-Decision": "refused",
         # Not in SPEC-002: what would have been done to an answer that is only watched (docs/profiles.md).
         "CRP-Safety-Would": rf"{_WOULD}(?:, {_WOULD}){{0,3}}",
         "CRP-Provenance-HMAC": HASH,

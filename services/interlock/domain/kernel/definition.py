@@ -19,6 +19,7 @@ MOST_EFFECTS, MOST_PRECONDITIONS, LONGEST_SUGGESTION, LONGEST_NAME = 32, 16, 500
 LARGEST_DEFINITION = 49_152
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_INVARIANT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:,-]{0,127}", re.ASCII)
 _ACTION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}", re.ASCII)
 _KEY = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -46,6 +47,7 @@ class RegisteredAction:
     preconditions: Sequence[str] = ()
     emergency: bool = False
     irreversible: bool = False
+    compensation: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,13 @@ def checked_action(action_id: str) -> str:
             "KERNEL_NAME_INVALID", "an action's id has 1 to 128 letters, digits, dots, hyphens, underscores or colons"
         )
     return action_id
+
+
+def _checked_invariant(name: str) -> str:
+    if not _INVARIANT.fullmatch(name):
+        message = "an invariant's name has 1 to 128 letters, digits, dots, hyphens, underscores, colons or commas"
+        raise invalid("KERNEL_NAME_INVALID", message)
+    return name
 
 
 def checked_key(key: str) -> str:
@@ -132,14 +141,26 @@ def opened(definition: Definition, kernel_id: str, now_ms: int) -> tuple[Fields,
     return fields | {"link": record.link}, record
 
 
-def registered(variables: Mapping[str, str], actions: Iterable[RegisteredAction], names: Declared) -> Fields:
+def registered(variables: Mapping[str, str], actions: Sequence[RegisteredAction], names: Declared) -> Fields:
     """Return the fields of variables and actions. Refused where an action is not as it must be."""
     fields = {f"v:{checked_name(name)}": value for name, value in variables.items()}
+    named = {one.id: one for one in actions}
     for one in actions:
         if f"a:{checked_action(one.id)}" in fields:
             raise invalid("KERNEL_DUPLICATE", "an action is named twice", name=one.id)
+        _check_compensation(one, named.get(one.compensation))
         fields[f"a:{one.id}"] = _action(one, names)
     return fields
+
+
+def _check_compensation(one: RegisteredAction, other: RegisteredAction | None) -> None:
+    """A compensation is registered with its action, and free: it must be possible when nothing else is."""
+    if not one.compensation:
+        return
+    free = other is not None and not (other.costs or other.emergency or other.compensation or other.preconditions)
+    if not free or one.emergency:
+        message = "a compensation is named with its action, and has no costs, no preconditions and no compensation"
+        raise invalid("KERNEL_COMPENSATION_INVALID", message, name=one.id)
 
 
 def contract(definition: Definition) -> str:
@@ -178,7 +199,7 @@ def _check_sizes(definition: Definition) -> None:
         checked_name(name)
         checked_amount(one.limit)
         checked_amount(one.min_cost)
-    names = [checked_name(one.name) for one in definition.invariants]
+    names = [_checked_invariant(one.name) for one in definition.invariants]
     if len(set(names)) != len(names):
         raise invalid("KERNEL_DUPLICATE", "an invariant is named twice")
     for invariant in definition.invariants:
@@ -203,7 +224,10 @@ def _most_steps(resources: Mapping[str, Resource]) -> str:
 def _check_base(fields: Fields, programs: Iterable[tuple[Condition, list[list[str]]]]) -> None:
     """Refuse a kernel whose blocking invariants do not hold from the beginning (T3, the base case)."""
     view = ExpressionView(
-        fields.__getitem__, lambda _name, _seconds: 0, lambda name: Resource.of(fields[f"r:{name}"]).left
+        fields.__getitem__,
+        fields.__getitem__,
+        lambda _name, _seconds: 0,
+        lambda name: Resource.of(fields[f"r:{name}"]).left,
     )
     for one, program in programs:
         if one.blocking and not view.holds(program):
@@ -242,6 +266,7 @@ def _action(one: RegisteredAction, names: Declared) -> str:
         "expressions": list(one.preconditions),
         "emergency": "1" if one.emergency else "0",
         "irreversible": "1" if one.irreversible else "0",
+        **({"compensation": one.compensation} if one.compensation else {}),
     })  # fmt: skip
 
 

@@ -4,6 +4,7 @@
     "shell" not in tools            mode in ("read", "write")
     uses(send_email, 3600) <= 100   spent(usd, 60) + balance <= 20.5     left(usd) >= 1
     has(owner)                      sum(open_orders) < 1000
+    progress >= before(progress)    not had(owner) or has(owner)
 
 An expression becomes a list of steps for a stack. ``session/lua/kernel_step.lua`` runs the same steps; what cannot be calculated does
 not hold. Nothing else can be said: no calls, no loops, no attribute of anything.
@@ -220,7 +221,7 @@ class _Reader:
             step.append(self._next())
         self._take(")")
         self.steps.append(step)
-        return kind
+        return kind or self._names.variables[step[1]]
 
     def _named(self, what: str) -> str:
         name, known = self.token, self._names.actions if what == "uses" else self._names.resources
@@ -243,11 +244,14 @@ _CALLS: Mapping[str, tuple[str, ...]] = {
     "size": (NUMBER, LIST, SET),
     "sum": (NUMBER, LIST, SET),
     "has": (FLAG, NUMBER, TEXT, FLAG, LIST, SET),
+    "had": (FLAG, NUMBER, TEXT, FLAG, LIST, SET),
+    "before": ("", NUMBER, TEXT, FLAG),
     "uses": (NUMBER,),
     "spent": (NUMBER,),
     "left": (NUMBER,),
 }
-"""Function → its type, and the types of the variable that it takes; an action or a resource where there are none."""
+"""Function → its type, and the types of the variable that it takes; an action or a resource where there are none.
+``before`` is of its variable's type."""
 
 
 def micros_of(decimal: str) -> int:
@@ -257,12 +261,12 @@ def micros_of(decimal: str) -> int:
 
 
 class ExpressionView:
-    """What an expression sees: ``read(field)`` of the store's hash, sums of windows, what is left of a resource."""
+    """What an expression sees: ``read(field)`` of the store's hash after and ``old(field)`` before, sums of windows, what is left."""
 
     def __init__(
-        self, read: Callable[[str], str], window: Callable[[str, int], int], left: Callable[[str], int]
-    ) -> None:
-        self._read, self._window, self._left = read, window, left
+        self, read: Callable[[str], str], old: Callable[[str], str], window: Callable[[str, int], int], left: Callable[[str], int]
+    ) -> None:  # fmt: skip
+        self._read, self._old, self._window, self._left = read, old, window, left
 
     def value(self, step: Step) -> Any:
         """Return what one reading step puts on the stack; ``None`` where it cannot be calculated."""
@@ -273,9 +277,11 @@ class ExpressionView:
             return self._window(f"a:{name}", int(step[2])) * MICRO
         if what in {"spent", "left"}:
             return self._left(name) if what == "left" else self._window(f"r:{name}", int(step[2]))
-        held = self._read(f"v:{name}")
-        if what in {"has", "size"}:
-            return not values.absent(held) if what == "has" else len(values.items_of(held)) * MICRO
+        held = (self._old if what in {"before", "had"} else self._read)(f"v:{name}")
+        if what in {"has", "had"}:
+            return not values.absent(held)
+        if what == "size":
+            return len(values.items_of(held)) * MICRO
         return _summed(held) if what == "sum" else _loaded(held)
 
     def holds(self, program: Program) -> bool:

@@ -238,9 +238,18 @@ def _contents(request: Any, answer: Any) -> str:
 def _stepped(request: Any, answer: Any) -> str:
     """An answer is of the kind that was asked for, unless records have to be sealed first."""
     kind = answer.WhichOneof("answer")
-    wanted = {"open": "opened", "describe": "described", "evaluate": "evaluated", "lease": "leased"}
-    right = kind is None if answer.full else kind == wanted.get(request.WhichOneof("ask"), "verdict")
+    right = kind is None if answer.full else kind == _KERNEL_ANSWERS.get(request.WhichOneof("ask"), "verdict")
     return "" if right else "INCOMPLETE"
+
+
+_KERNEL_ANSWERS = {
+    "open": "opened",
+    "describe": "described",
+    "evaluate": "evaluated",
+    "lease": "leased",
+    "begin_saga": "begun",
+    "claim": "claimed",
+}
 
 
 RULES: Mapping[str, Callable[[Any, Any], str]] = {

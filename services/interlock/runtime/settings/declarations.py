@@ -239,16 +239,16 @@ class SettingDeclarations(BaseSettings):
     """Whether a claim that rests on the user's own words alone counts as grounded for require-grounding. The user's message is
     part of the context that an answer is made from. False: only sources count."""
     data_region: Region = ""
-    """Jurisdiction in which this deployment processes and stores, two capital letters such as EU. A call that demands
-    another is refused with DATA_RESIDENCY_VIOLATION. Absent: every call that demands one is refused."""
+    """Jurisdiction in which this deployment processes and stores, two capital letters such as EU. A call that demands another is refused with DATA_RESIDENCY_VIOLATION. Absent: every call that demands one is refused."""
+    tool_kernel: str = Field(default="", pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.-]{0,63})?$")
+    """Name of each caller's kernel whose actions are its tools: an answer that calls one which the kernel would reject is refused with KERNEL_ACTION_REFUSED. Empty: tool calls are not tried."""
     ai_domain: AiDomain = ""
     """Registered domain of the AI system (SPEC-005 §14.2), such as employment, education, general or creative. Absent:
     the system is unregistered and classified as general information."""
     refuse_persistent_deficiency: bool = False
     """Whether a session whose last two windows were of tier D is refused its next one (SPEC-004 §13.2). Absent: it is warned."""
     agents_file: Path | None = None
-    """YAML file of registered agent types (SPEC-012 §7.1): keys as SHA-256, limits, strategies, policy. Read again when
-    it changes; a bad one refuses to start, later it is told and the good one stays. Absent: none."""
+    """YAML file of registered agent types (SPEC-012 §7.1): keys as SHA-256, limits, strategies, policy. Read again when it changes; a bad one refuses to start, later it is told and the good one stays. Absent: none."""
     require_registered_agents: bool = False
     """Whether only callers whose key belongs to a registered agent type may make sessions. Needs agents_file."""
     agent_cache_s: Seconds = 3

@@ -57,7 +57,7 @@ class KernelUseCases:
         await failpoints.reached("kernel.after_step")
         if found.status == "FULL":
             return _told(kernel_id, found, full=True)
-        DECISIONS.labels(what, found.answer["approved"]).inc()
+        DECISIONS.labels(what, found.answer.get("approved", "")).inc()
         return await self._answer(what, kernel_id, found)
 
     async def acknowledge(self, request: session_pb2.AcknowledgeKernelRequest) -> bool:
@@ -121,12 +121,16 @@ class KernelUseCases:
     async def _answer(self, what: str, kernel_id: SessionId, found: Stepped) -> session_pb2.StepKernelResponse:
         answer = found.answer
         advice: Mapping[str, str] = {}
+        if what == "claim":
+            return _told(kernel_id, found, claimed=telling.claimed_message(answer))
         if answer["approved"] != "1":
             advice = self._suggestions(str((await self._store.read(kernel_id)).answer.get("def", "")))
         if what == "evaluate":
             return _told(kernel_id, found, evaluated=telling.evaluated_message(answer, advice))
         if what == "lease":
             return _told(kernel_id, found, leased=telling.leased_message(answer, advice))
+        if what == "begin_saga":
+            return _told(kernel_id, found, begun=telling.begun_message(answer, advice))
         return _told(kernel_id, found, verdict=telling.verdict_message(answer, advice))
 
     def _require(self, found: Stepped) -> Stepped:

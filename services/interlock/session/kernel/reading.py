@@ -33,6 +33,12 @@ KIND_TYPES: Mapping[str, int] = {kind: number for number, kind in _KINDS.items()
 MODE_NUMBERS: Mapping[str, int] = {mode: number for number, mode in enumerate(values.MODES, 1)}
 _MODES: Mapping[int, str] = {number: mode for mode, number in MODE_NUMBERS.items()}
 
+_OUTCOMES: Mapping[int, str] = {
+    kernel_pb2.OUTCOME_DONE: "done",
+    kernel_pb2.OUTCOME_FAILED: "failed",
+    kernel_pb2.OUTCOME_RETRY: "retry",
+}
+
 
 def definition_of(message: kernel_pb2.Definition) -> Definition:
     """Return a definition. Refused with the reason of what is not as it must be."""
@@ -97,22 +103,33 @@ def _action(message: kernel_pb2.Action) -> RegisteredAction:
         preconditions=list(message.preconditions),
         emergency=message.emergency,
         irreversible=message.irreversible,
+        compensation=checked_action(message.compensation) if message.compensation else "",
     )
 
 
 def ask_of(what: str, request: Any) -> dict[str, Any]:
     """Return what the rule is asked. Equal requests have equal digests, whatever their key."""
     readers: Mapping[str, Callable[[], dict[str, Any]]] = {
-        "evaluate": lambda: {"action": checked_action(request.action), "op": "execute", "dry": True, "version": "0"},
+        "evaluate": lambda: {
+            "action": checked_action(request.action), "op": "execute", "dry": True, "version": "0",
+            "child": _child(request.child),
+        },
+        "open_child": lambda: _opened_child(request),
         "execute": lambda: _acting(request),
         "permit": lambda: _acting(request),
         "confirm": lambda: {"permit": checked_key(request.permit), "actual": _costs(request.actual)},
         "abort": lambda: {"executions": [checked_key(request.permit)]},
-        "rollback": lambda: {"executions": _executions(request.executions)},
+        "rollback": lambda: _rollback(request),
+        "begin_saga": lambda: {"lifetime_ms": _lifetime(request.lifetime_ms, "a saga")},
+        "end_saga": lambda: {"saga": checked_key(request.saga)},
+        "claim": lambda: {"lifetime_ms": _lifetime(request.lifetime_ms, "a claim")},
+        "settle": lambda: _settlement(request),
         "lease": lambda: _lease(request),
         "give_back": lambda: _return(request),
-        "emergency": lambda: {"action": checked_action(request.action), "stop": "1" if request.stop else "0"},
-    }
+        "emergency": lambda: {
+            "action": checked_action(request.action), "stop": "1" if request.stop else "0", "child": _child(request.child),
+        },
+    }  # fmt: skip
     ask: dict[str, Any] = {"op": what, **readers[what]()}
     if what == "evaluate":
         return {**ask, "key": "", "digest": ""}
@@ -132,7 +149,40 @@ def _acting(request: kernel_pb2.ExecuteRequest | kernel_pb2.PermitRequest) -> di
     if request.version < 0:
         raise invalid("KERNEL_VERSION_INVALID", "a version is 0 or more")
     held = [[one.name, one.hash, "1" if one.holds else "0"] for one in request.predicates]
-    return {"action": checked_action(request.action), "version": str(request.version), "held": held}
+    saga = checked_key(request.saga) if request.saga else ""
+    return {"action": checked_action(request.action), "version": str(request.version), "held": held, "saga": saga,
+            "child": _child(request.child)}  # fmt: skip
+
+
+def _child(name: str) -> str:
+    return checked_name(name) if name else ""
+
+
+def _opened_child(request: kernel_pb2.OpenChildRequest) -> dict[str, Any]:
+    limits = _costs(request.limits)
+    if not limits:
+        raise invalid("KERNEL_REQUEST_INVALID", "a child has a limit of one resource at least")
+    return {"op": "child", "child": checked_name(request.child), "parent": _child(request.parent), "limits": limits}
+
+
+def _rollback(request: kernel_pb2.RollbackRequest) -> dict[str, Any]:
+    if request.saga and not request.executions:
+        return {"executions": [], "saga": checked_key(request.saga)}
+    return {"executions": _executions(() if request.saga else request.executions), "saga": ""}
+
+
+def _settlement(request: kernel_pb2.SettleCompensationRequest) -> dict[str, Any]:
+    outcome = _OUTCOMES.get(request.outcome)
+    if outcome is None or request.fence < 0:
+        raise invalid("KERNEL_OUTCOME_INVALID", "a compensation is done, failed, or to be tried again")
+    return {"execution": checked_key(request.execution), "fence": str(request.fence), "outcome": outcome}
+
+
+def _lifetime(lifetime_ms: int, what: str) -> str:
+    if not SHORTEST_LEASE_MS <= lifetime_ms <= LONGEST_LEASE_MS:
+        message = f"{what} lives {SHORTEST_LEASE_MS} to {LONGEST_LEASE_MS} milliseconds"
+        raise invalid("KERNEL_LIFETIME_INVALID", message)
+    return str(lifetime_ms)
 
 
 def _executions(keys: Iterable[str]) -> list[str]:
@@ -143,13 +193,11 @@ def _executions(keys: Iterable[str]) -> list[str]:
 
 
 def _lease(request: kernel_pb2.LeaseRequest) -> dict[str, Any]:
-    if not SHORTEST_LEASE_MS <= request.lifetime_ms <= LONGEST_LEASE_MS:
-        message = f"a lease lives {SHORTEST_LEASE_MS} to {LONGEST_LEASE_MS} milliseconds"
-        raise invalid("KERNEL_LIFETIME_INVALID", message)
     return {
         "resource": checked_name(request.resource),
         "wanted": str(checked_amount(request.wanted_micros)),
-        "lifetime_ms": str(request.lifetime_ms),
+        "lifetime_ms": _lifetime(request.lifetime_ms, "a lease"),
+        "child": _child(request.child),
     }
 
 

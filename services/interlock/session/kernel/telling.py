@@ -9,6 +9,8 @@ from typing import Any
 from interlock.api.kernel.v1 import kernel_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.kernel import values, words
+from interlock.domain.kernel.decision import ROOT
+from interlock.domain.kernel.saga import NOBODY, CompensationDue
 from interlock.domain.kernel.state import KernelRecord, Resource, listed
 from interlock.session.kernel.reading import KIND_TYPES, MODE_NUMBERS
 
@@ -86,6 +88,31 @@ def leased_message(answer: Mapping[str, Any], suggestions: Mapping[str, str]) ->
     )
 
 
+def begun_message(answer: Mapping[str, Any], suggestions: Mapping[str, str]) -> kernel_pb2.BeginSagaResponse:
+    """Return a saga that was begun, or why it was not."""
+    until = int(answer["until_ms"]) if answer["approved"] == "1" else 0
+    return kernel_pb2.BeginSagaResponse(verdict=verdict_message(answer, suggestions), expires_at_ms=until)
+
+
+def claimed_message(answer: Mapping[str, Any]) -> kernel_pb2.ClaimCompensationResponse:
+    """Return a compensation that was handed out; with none, whether to ask again at once."""
+    if not answer.get("claim"):
+        return kernel_pb2.ClaimCompensationResponse(again=bool(answer))
+    key, saga, action, of, attempts, fence, until = answer["claim"]
+    given = kernel_pb2.Compensation(
+        execution=key, saga=saga, action=action, of=of, attempts=int(attempts), fence=int(fence), due_at_ms=int(until)
+    )
+    return kernel_pb2.ClaimCompensationResponse(compensation=given)
+
+
+def _compensation(key: str, text: str) -> kernel_pb2.Compensation:
+    job = CompensationDue.of_text(text)
+    return kernel_pb2.Compensation(
+        execution=key, saga=job.saga, action="" if job.action == NOBODY else job.action, of=job.of,
+        attempts=job.attempts, fence=int(job.fence), due_at_ms=job.due_ms, stuck=job.state == "stuck",
+    )  # fmt: skip
+
+
 def described_message(kernel_id: str, fields: Mapping[str, str]) -> kernel_pb2.DescribeResponse:
     """Return a kernel as it stands."""
     told = kernel_pb2.DescribeResponse(
@@ -96,11 +123,22 @@ def described_message(kernel_id: str, fields: Mapping[str, str]) -> kernel_pb2.D
         steps=int(fields["steps"]),
         stopped=fields["stopped"] == "1",
         definition=_definition(fields),
+        children=[_told_child(name[2:], fields) for name in sorted(fields) if name[:2] == "p:"],
+        sagas=(fields.get("sagas") or "").split(),
+        compensations=[_compensation(name[2:], text) for name, text in sorted(fields.items()) if name[:2] == "j:"],
     )
     for field, value in fields.items():
         if field.startswith("v:"):
             told.state[field[2:]].CopyFrom(value_message(value))
     return told
+
+
+def _told_child(name: str, fields: Mapping[str, str]) -> kernel_pb2.Child:
+    shares = ((one, fields.get(f"q:{name}:{one}")) for one in fields["res"].split())
+    return kernel_pb2.Child(
+        name=name, parent="" if fields["p:" + name] == ROOT else fields["p:" + name],
+        stopped=f"z:{name}" in fields, resources=[_resource(one, Resource.of(text)) for one, text in shares if text],
+    )  # fmt: skip
 
 
 def _resource(name: str, one: Resource) -> kernel_pb2.ResourceState:
@@ -143,6 +181,7 @@ def _action(action_id: str, text: str) -> kernel_pb2.Action:
         preconditions=action["expressions"],
         emergency=action["emergency"] == "1",
         irreversible=action["irreversible"] == "1",
+        compensation=action.get("compensation", ""),
     )
 
 

@@ -1,398 +1,19 @@
--- kernel_step.lua: decide one thing that is asked of a kernel and commit it: check, charge, change, record, in one step.
--- The rule is interlock/domain/kernel/rule.py; all numbers are integers of millionths below 2^53.
--- KEYS[1] kernel hash: epoch · seq, sealed, link last record, last sealed one, link of the last one · version, steps, maxsteps ·
--- stopped · mode · last ms of the last record · res names of resources · inv, pred, win JSON · r:<resource> limit min gross refunded leased ·
--- v:<variable> value · a:<action> JSON · x:<key> what was answered · k:<seq> its key · l:<lease> resource amount fence until_ms ·
--- live leases · w:a:<action>, w:r:<resource> moments of a sliding window · o:<seq> record that is not known to be sealed
--- ARGV[1] now, ms · ARGV[2] what is asked, JSON
--- reply   {status, answer JSON, records not known to be sealed...}
+-- kernel_step.lua: decide one thing that is asked of a kernel and commit it: check, charge, change, record, in one step. It stands behind
+-- kernel_decision.lua, which has keys, arguments and reply, and kernel_saga.lua. The rule is interlock/domain/kernel/rule.py.
 
-local K, now, ask = KEYS[1], tonumber(ARGV[1]), cjson.decode(ARGV[2])
-local MOST, LARGEST, SKEW_MS = 1000000000000000, 8000000000000000, 5000
-local KEYS_KEPT, OUTBOX, LEASES, MOMENTS, RECORD = 10000, 64, 256, 1000, 60000
+local CHILDREN, DEEPEST = 256, 16
 
-local head = redis.call('HMGET', K, 'epoch', 'seq', 'sealed', 'version', 'steps', 'maxsteps', 'last', 'link', 'stopped', 'res')
-if not head[2] then
-  return {'KERNEL_NOT_FOUND'}
-end
-if head[1] ~= EPOCH then
-  return {'KERNEL_STATE_UNVERIFIED'}
-end
-local seq, sealed, version, steps = tonumber(head[2]), tonumber(head[3]), tonumber(head[4]), tonumber(head[5])
-now = math.max(now, tonumber(head[7]))
-
-local changed, dropped, logged, checks, failed = {}, {}, {}, {}, false
-
-local function get(field)
-  if changed[field] or dropped[field] then
-    return changed[field]
-  end
-  return redis.call('HGET', K, field) or nil
-end
-
-local function put(field, value)
-  changed[field], dropped[field] = value, nil
-end
-
-local function drop(field)
-  changed[field], dropped[field] = nil, true
-end
-
-local function answered(status, answer)
-  local names, reply = {}, {status, answer and cjson.encode(answer) or ''}
-  for n = sealed + 1, seq do
-    names[#names + 1] = 'o:' .. int(n)
-  end
-  for _, record in ipairs(#names > 0 and redis.call('HMGET', K, unpack(names)) or {}) do
-    reply[#reply + 1] = record
-  end
-  return reply
-end
-
-local function check(name, ok, code, have, need, monitoring)
-  checks[#checks + 1] = {name, ok and '1' or '0', ok and '' or code, have or '', need or '', monitoring and '1' or '0'}
-  failed = failed or not ok and not monitoring
-end
-
-local function resource(name)
-  local limit, min, gross, refunded, leased = string.match(get('r:' .. name), '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
-  return {limit = tonumber(limit), min = tonumber(min), gross = tonumber(gross), refunded = tonumber(refunded),
-    leased = tonumber(leased)}
-end
-
-local function put_resource(name, r)
-  put('r:' .. name, int(r.limit) .. ' ' .. int(r.min) .. ' ' .. int(r.gross) .. ' ' .. int(r.refunded) .. ' ' .. int(r.leased))
-end
-
--- Values: a letter of the type, then ! for nothing or : and the value. Items of lists and sets are joined by the unit separator.
-local function absent(value)
-  return string.sub(value, 2, 2) == '!'
-end
-
-local function items_of(value)
-  local items = {}
-  for item in string.gmatch(string.sub(value, 3), '[^\31]+') do
-    items[#items + 1] = item
-  end
-  return items
-end
-
-local function before(a, b)
-  for i = 1, math.min(#a, #b) do
-    local x, y = string.byte(a, i), string.byte(b, i)
-    if x ~= y then
-      return x < y
+-- Answers a dry run with the whole state after it.
+local function shown(action, undo, whole)
+  local values = {}
+  local all = redis.call('HGETALL', K)
+  for i = 1, #all, 2 do
+    if string.sub(all[i], 1, 2) == 'v:' then
+      values[#values + 1] = {string.sub(all[i], 3), whole and get(all[i]) or all[i + 1]}
     end
   end
-  return #a < #b
-end
-
--- a * b / 10^6, cut off towards zero; nothing where it is too large.
-local function product(a, b)
-  local sign = (a < 0) ~= (b < 0) and -1 or 1
-  a, b = math.abs(a), math.abs(b)
-  local a1, b1 = math.floor(a / 1000000), math.floor(b / 1000000)
-  if a1 * b1 > 2000000000 then
-    return nil
-  end
-  local a0, b0 = a - a1 * 1000000, b - b1 * 1000000
-  return sign * (a1 * b1 * 1000000 + a1 * b0 + a0 * b1 + math.floor(a0 * b0 / 1000000))
-end
-
-local function number_after(value, mode, operand)
-  local a, b, result = absent(value) and 0 or tonumber(string.sub(value, 3)), tonumber(string.sub(operand, 3)), nil
-  if mode == 'increment' then
-    result = a + b
-  elseif mode == 'decrement' then
-    result = a - b
-  else
-    result = product(a, b)
-  end
-  if not result or math.abs(result) > MOST then
-    return nil, 'NUMBER_TOO_LARGE'
-  end
-  return 'n:' .. int(result)
-end
-
--- The value after an effect, or nothing and why.
-local function after(value, mode, operand)
-  local kind = string.sub(value, 1, 1)
-  if mode == 'delete' then
-    return kind .. '!'
-  elseif mode == 'set' then
-    return operand
-  elseif kind == 'n' then
-    return number_after(value, mode, operand)
-  end
-  local items, at = items_of(value), nil
-  for i, item in ipairs(items) do
-    if item == operand then
-      at = i
-      break
-    end
-  end
-  if mode == 'append' and (kind == 'l' or not at) then
-    items[#items + 1] = operand
-    if kind == 'u' then
-      table.sort(items, before)
-    end
-  elseif mode == 'remove' and at then
-    table.remove(items, at)
-  end
-  local text = kind .. ':' .. table.concat(items, '\31')
-  if #items > 1000 or #text > 16384 then
-    return nil, 'VALUE_TOO_LARGE'
-  end
-  return text
-end
-
--- What happened in the last seconds: how often, or how much.
-local function window(field, seconds)
-  local total = 0
-  for at, amount in string.gmatch(get(field) or '', '(%d+) (%d+)') do
-    if tonumber(at) > now - tonumber(seconds) * 1000 then
-      total = total + tonumber(amount)
-    end
-  end
-  return total
-end
-
--- Notes a moment where an expression looks back at it. Moments that no window reaches any more are forgotten.
-local function moment(windows, name, amount)
-  if not windows[name] then
-    return
-  end
-  local kept = {}
-  for at, value in string.gmatch(get('w:' .. name) or '', '(%d+) (%d+)') do
-    if tonumber(at) > now - tonumber(windows[name]) * 1000 then
-      kept[#kept + 1] = at .. ' ' .. value
-    end
-  end
-  kept[#kept + 1] = int(now) .. ' ' .. int(amount)
-  check('window:' .. name, #kept <= MOMENTS, 'WINDOW_FULL', int(#kept), int(MOMENTS))
-  put('w:' .. name, table.concat(kept, ','))
-  logged[#logged + 1] = {'w:' .. name, int(now) .. ' ' .. int(amount)}
-end
-
-local function scalar(value)
-  if type(value) == 'number' then
-    return 'n:' .. int(value)
-  elseif type(value) == 'boolean' then
-    return value and 'b:1' or 'b:0'
-  end
-  return value
-end
-
-local function loaded(value)
-  local kind, payload = string.sub(value, 1, 1), absent(value) and '' or string.sub(value, 3)
-  if kind == 'n' then
-    return payload == '' and 0 or tonumber(payload)
-  elseif kind == 'b' then
-    return payload == '1'
-  end
-  return 's:' .. payload
-end
-
-local function contains(items, value)
-  for _, item in ipairs(items) do
-    if item == value then
-      return true
-    end
-  end
-  return false
-end
-
-local function summed(value)
-  local total = 0
-  for _, item in ipairs(items_of(value)) do
-    if string.sub(item, 1, 1) ~= 'n' then
-      return nil
-    end
-    total = total + tonumber(string.sub(item, 3))
-    if math.abs(total) > LARGEST then
-      return nil
-    end
-  end
-  return total
-end
-
-local READ = {
-  n = function(a) return tonumber(a) end,
-  s = function(a) return 's:' .. a end,
-  b = function(a) return a == '1' end,
-  v = function(a) return loaded(get('v:' .. a)) end,
-  has = function(a) return not absent(get('v:' .. a)) end,
-  size = function(a) return #items_of(get('v:' .. a)) * 1000000 end,
-  sum = function(a) return summed(get('v:' .. a)) end,
-  uses = function(a, b) return window('w:a:' .. a, b) * 1000000 end,
-  spent = function(a, b) return window('w:r:' .. a, b) end,
-  left = function(a)
-    local r = resource(a)
-    return r.limit - r.gross + r.refunded
-  end,
-}
-local TEST = {
-  ['in'] = function(x, step) return contains(items_of(get('v:' .. step[2])), scalar(x)) end,
-  one = function(x, step) return contains(step, scalar(x)) end,
-  ['not'] = function(x) return not x end,
-}
-local JOIN = {
-  ['+'] = function(x, y) return x + y end,
-  ['-'] = function(x, y) return x - y end,
-  ['<'] = function(x, y) return x < y end,
-  ['<='] = function(x, y) return x <= y end,
-  ['>'] = function(x, y) return x > y end,
-  ['>='] = function(x, y) return x >= y end,
-  ['=='] = function(x, y) return x == y end,
-  ['!='] = function(x, y) return x ~= y end,
-  ['and'] = function(x, y) return x and y end,
-  ['or'] = function(x, y) return x or y end,
-}
-
--- Whether a compiled expression holds (domain/kernel/expression.py). What cannot be calculated does not hold.
-local function holds(program)
-  local stack = {}
-  for _, step in ipairs(program) do
-    local value
-    if READ[step[1]] then
-      value = READ[step[1]](step[2], step[3])
-    elseif TEST[step[1]] then
-      value = TEST[step[1]](table.remove(stack), step)
-    else
-      local y = table.remove(stack)
-      value = JOIN[step[1]](table.remove(stack), y)
-    end
-    if value == nil or type(value) == 'number' and math.abs(value) > LARGEST then
-      return false
-    end
-    stack[#stack + 1] = value
-  end
-  return stack[1] == true
-end
-
-local function invariants()
-  for _, one in ipairs(cjson.decode(get('inv'))) do
-    check('invariant:' .. one[1], holds(one[3]), 'INVARIANT_BROKEN', '', '', one[2] == 'monitoring')
-  end
-end
-
-local function charge(costs, grants)
-  local named = {}
-  for _, cost in ipairs(costs) do
-    named[cost[1]] = tonumber(cost[2])
-  end
-  for name in string.gmatch(head[10], '%S+') do
-    local r, cost = resource(name), named[name]
-    if r.min > 0 and not grants then
-      check('min_cost:' .. name, (cost or 0) >= r.min, 'COST_BELOW_MINIMUM', int(cost or 0), int(r.min))
-    end
-    if cost then
-      local left = r.limit - r.gross + r.refunded
-      check('budget:' .. name, cost <= left and r.gross + cost <= LARGEST, 'BUDGET_EXCEEDED', int(cost), int(left))
-      r.gross = r.gross + cost
-      r.leased = r.leased + (grants and cost or 0)
-      put_resource(name, r)
-    end
-  end
-end
-
-local function take_steps(count)
-  if head[6] ~= '' then
-    check('steps', steps + count <= tonumber(head[6]), 'STEPS_EXHAUSTED', int(steps + count), head[6])
-  end
-  steps = steps + count
-end
-
--- Applies effects and returns how to undo each: variable, mode, operand, value before, value after.
-local function change(effects)
-  local undo = {}
-  for _, effect in ipairs(effects) do
-    local field = 'v:' .. effect[1]
-    local old = get(field)
-    local new, why = after(old, effect[2], effect[3])
-    if not new then
-      check('effect:' .. effect[1], false, why)
-      return undo
-    end
-    put(field, new)
-    undo[#undo + 1] = {effect[1], effect[2], effect[3], old, new}
-  end
-  return undo
-end
-
-local function predicates()
-  local held = {}
-  for _, one in ipairs(ask.held or {}) do
-    held[one[1]] = one
-  end
-  for _, one in ipairs(cjson.decode(get('pred'))) do
-    local told = held[one[1]]
-    local known = told ~= nil and told[2] == one[3]
-    check('predicate:' .. one[1], known and told[3] == '1', known and 'PREDICATE_BROKEN' or 'PREDICATE_MISSING', '', '',
-      one[2] == 'monitoring' and known)
-  end
-end
-
-local function values_of(undo)
-  local seen, values = {}, {}
-  for _, one in ipairs(undo) do
-    if not seen[one[1]] then
-      seen[one[1]] = true
-      values[#values + 1] = {one[1], get('v:' .. one[1])}
-    end
-  end
-  return values
-end
-
--- Writes what was decided as the next record. A rejection changes nothing but what is remembered of it.
-local commit
-function commit(kind, action, costs, undo, state)
-  version, seq = tonumber(head[4]), tonumber(head[2])
-  if failed then
-    changed, dropped, logged, undo, costs = {}, {}, {}, {}, {}
-    steps, kind, state = tonumber(head[5]), 'KERNEL_REJECTED', 'J'
-  else
-    version = version + 1
-  end
-  seq = seq + 1
-  local answer = {approved = failed and '0' or '1', checks = checks, version = int(version), sequence = int(seq), action = action,
-    costs = costs, changed = values_of(undo), granted = ask.granted or '', until_ms = ask.until_ms or ''}
-  put('version', int(version))
-  put('steps', int(steps))
-  put('last', int(now))
-  put('x:' .. ask.key, cjson.encode({digest = ask.digest, state = state, answer = answer, undo = undo, costs = costs,
-    irreversible = ask.irreversible or '0'}))
-  put('k:' .. int(seq), ask.key)
-  local old = get('k:' .. int(seq - KEYS_KEPT))
-  if old then
-    drop('x:' .. old)
-    drop('k:' .. int(seq - KEYS_KEPT))
-  end
-  local fields, names = {}, {}
-  for field, value in pairs(changed) do
-    fields[field] = string.sub(field, 1, 2) ~= 'w:' and value or nil
-  end
-  for field in pairs(dropped) do
-    names[#names + 1] = field
-  end
-  local data = cjson.encode({sequence = int(seq), previous = head[8], at_ms = int(now), action = action, key = ask.key,
-    approved = answer.approved, checks = checks, costs = costs, version = int(version), changes = fields, dropped = names,
-    moments = logged})
-  if #data > RECORD and not failed then
-    check('record', false, 'RECORD_TOO_LARGE', int(#data), int(RECORD))
-    return commit(kind, action, costs, undo, state)
-  end
-  for field, value in pairs(changed) do
-    redis.call('HSET', K, field, value)
-  end
-  for _, field in ipairs(names) do
-    redis.call('HDEL', K, field)
-  end
-  local link = redis.sha1hex(head[8] .. data)
-  redis.call('HSET', K, 'seq', int(seq), 'link', link, 'o:' .. int(seq),
-    cjson.encode({int(seq), head[8], link, kind, (failed or kind == 'KERNEL_EMERGENCY') and '3' or '2', data}))
-  redis.call('EXPIRE', K, 2592000)
-  return answered('OK', answer)
+  return answered('OK', {approved = failed and '0' or '1', checks = checks, version = int(version), sequence = '0',
+    action = ask.action, costs = action.costs, changed = values_of(undo), granted = '', until_ms = '', values = values})
 end
 
 local function execute(permit)
@@ -406,6 +27,14 @@ local function execute(permit)
   end
   if (ask.version or '0') ~= '0' and ask.version ~= int(version) then
     return {'KERNEL_VERSION_CHANGED', int(version)}
+  end
+  local refused = entered() or joined()
+  if refused then
+    return {refused}
+  end
+  if ask.dry and action.emergency == '1' then -- always allowed (T8)
+    checks, failed = {}, false
+    return shown(action, {}, true)
   end
   check('running', head[9] == '0', 'KERNEL_STOPPED')
   for i, program in ipairs(action.preconditions) do
@@ -422,46 +51,11 @@ local function execute(permit)
     invariants()
   end
   if ask.dry then
-    local values = {}
-    local all = redis.call('HGETALL', K)
-    for i = 1, #all, 2 do
-      if string.sub(all[i], 1, 2) == 'v:' then
-        values[#values + 1] = {string.sub(all[i], 3), #undo == #action.effects and get(all[i]) or all[i + 1]}
-      end
-    end
-    return answered('OK', {approved = failed and '0' or '1', checks = checks, version = int(version), sequence = '0',
-      action = ask.action, costs = action.costs, changed = values_of(undo), granted = '', until_ms = '', values = values})
+    return shown(action, undo, #undo == #action.effects)
   end
   predicates()
-  ask.irreversible = action.irreversible
+  ask.irreversible, ask.compensation = action.irreversible, action.compensation
   return commit(permit and 'KERNEL_PERMITTED' or 'KERNEL_EXECUTED', ask.action, action.costs, undo, permit and 'P' or 'E')
-end
-
-local function refund(costs)
-  for _, cost in ipairs(costs) do
-    local r = resource(cost[1])
-    r.refunded = r.refunded + tonumber(cost[2])
-    put_resource(cost[1], r)
-  end
-end
-
--- The value that undoes one effect: what was before where nothing came after, else its inverse, else nothing.
-local function undone(one)
-  local now_held, kind = get('v:' .. one[1]), string.sub(one[4], 1, 1)
-  if now_held == one[5] then
-    return one[4]
-  elseif one[2] == 'increment' then
-    return after(now_held, 'decrement', one[3])
-  elseif one[2] == 'decrement' then
-    return after(now_held, 'increment', one[3])
-  elseif kind == 'u' and one[4] ~= one[5] and one[2] == 'append' then
-    return after(now_held, 'remove', one[3])
-  elseif kind == 'u' and one[4] ~= one[5] and one[2] == 'remove' then
-    return after(now_held, 'append', one[3])
-  elseif one[4] == one[5] and (one[2] == 'append' or one[2] == 'remove') then
-    return now_held
-  end
-  return nil
 end
 
 local function rollback(kind, wanted)
@@ -474,6 +68,7 @@ local function rollback(kind, wanted)
       return {'KERNEL_EXECUTION_UNKNOWN', key}
     end
     check('reversible:' .. key, entry.irreversible ~= '1' or entry.state == 'P', 'ACTION_IRREVERSIBLE')
+    check('alone:' .. key, not entry.compensation or entry.state == 'P', 'ACTION_NEEDS_SAGA')
     for j = #entry.undo, 1, -1 do
       local one = entry.undo[j]
       local old, new = get('v:' .. one[1]), undone(one)
@@ -483,7 +78,7 @@ local function rollback(kind, wanted)
         all[#all + 1] = {one[1], 'set', new, old, new}
       end
     end
-    refund(entry.costs)
+    refund(entry.costs, entry.child)
     entry.state = 'R'
     put('x:' .. key, cjson.encode(entry))
   end
@@ -511,7 +106,7 @@ local function confirm()
   for _, cost in ipairs(ask.actual) do
     check('named:' .. cost[1], actual[cost[1]] == nil or cost[2] == '0', 'COST_ABOVE_RESERVED', cost[2], '0')
   end
-  refund(back)
+  refund(back, entry.child)
   entry.state, entry.costs = 'C', left
   put('x:' .. ask.permit, cjson.encode(entry))
   return commit('KERNEL_CONFIRMED', '', left, {}, '-')
@@ -521,11 +116,9 @@ end
 local function end_leases()
   local live = {}
   for key in string.gmatch(get('live'), '%S+') do
-    local name, amount, _, ends = string.match(get('l:' .. key), '^(%S+) (%d+) (%d+) (%d+)$')
+    local name, amount, _, ends, child = string.match(get('l:' .. key), '^(%S+) (%d+) (%d+) (%d+) ?(%S*)$')
     if now > tonumber(ends) + SKEW_MS then
-      local r = resource(name)
-      r.leased = r.leased - tonumber(amount)
-      put_resource(name, r)
+      add(name, child, 0, 0, -tonumber(amount))
       drop('l:' .. key)
     else
       live[#live + 1] = key
@@ -539,8 +132,16 @@ local function lease()
   if not get('r:' .. ask.resource) then
     return {'KERNEL_RESOURCE_UNKNOWN'}
   end
+  local refused = entered()
+  if refused then
+    return {refused}
+  end
   local live, r = end_leases(), resource(ask.resource)
-  local left, unit, count = r.limit - r.gross + r.refunded, math.max(r.min, 1), 0
+  local left, unit, count = r.left, math.max(r.min, 1), 0
+  for _, child in ipairs(path_of(ask.child)) do
+    local field = 'q:' .. child .. ':' .. ask.resource
+    left = get(field) and math.min(left, amounts(field).left) or left
+  end
   for _, key in ipairs(live) do
     count = count + (string.match(get('l:' .. key), '^%S+') == ask.resource and 1 or 0)
   end
@@ -560,7 +161,8 @@ local function lease()
   ask.granted, ask.until_ms = failed and '0' or int(share), int(now + tonumber(ask.lifetime_ms))
   live[#live + 1] = ask.key
   put('live', table.concat(live, ' '))
-  put('l:' .. ask.key, ask.resource .. ' ' .. int(share) .. ' ' .. int(seq + 1) .. ' ' .. ask.until_ms)
+  put('l:' .. ask.key, ask.resource .. ' ' .. int(share) .. ' ' .. int(seq + 1) .. ' ' .. ask.until_ms
+    .. ((ask.child or '') ~= '' and ' ' .. ask.child or ''))
   return commit('KERNEL_LEASED', '', costs, {}, '-')
 end
 
@@ -569,7 +171,7 @@ local function give_back()
   if not text then
     return {'KERNEL_LEASE_UNKNOWN'}
   end
-  local name, amount, fence, ends = string.match(text, '^(%S+) (%d+) (%d+) (%d+)$')
+  local name, amount, fence, ends, child = string.match(text, '^(%S+) (%d+) (%d+) (%d+) ?(%S*)$')
   if fence ~= ask.fence then
     return {'KERNEL_LEASE_FENCED'}
   end
@@ -578,9 +180,7 @@ local function give_back()
   end
   local unspent, r, live = tonumber(ask.unspent), resource(name), {}
   check('unspent:' .. name, unspent <= tonumber(amount), 'UNSPENT_ABOVE_GRANT', ask.unspent, amount)
-  r.leased = r.leased - tonumber(amount)
-  r.refunded = r.refunded + math.min(unspent, tonumber(amount))
-  put_resource(name, r)
+  add(name, child, 0, math.min(unspent, tonumber(amount)), -tonumber(amount))
   steps = steps - (r.min > 0 and math.floor(unspent / r.min) or 0)
   for key in string.gmatch(get('live'), '%S+') do
     live[#live + 1] = key ~= ask.lease and key or nil
@@ -595,10 +195,47 @@ local function emergency()
   if not text or cjson.decode(text).emergency ~= '1' then
     return {'KERNEL_EMERGENCY_UNKNOWN'}
   end
+  if (ask.child or '') ~= '' and not get('p:' .. ask.child) then
+    return {'KERNEL_CHILD_UNKNOWN'}
+  end
   if ask.stop == '1' then
-    put('stopped', '1')
+    put((ask.child or '') ~= '' and 'z:' .. ask.child or 'stopped', '1')
   end
   return commit('KERNEL_EMERGENCY', ask.action, {}, {}, '-')
+end
+
+-- Adds a child, which has a part of the resources of what is above it; one that is there must be the same.
+local function open_child()
+  local child, parent = ask.child, ask.parent ~= '' and ask.parent or '-'
+  ask.child = ''
+  if parent ~= '-' and not get('p:' .. parent) then
+    return {'KERNEL_CHILD_UNKNOWN', parent}
+  end
+  local known, same, shares = get('p:' .. child), true, 0
+  for _, one in ipairs(ask.limits) do
+    local text = get('q:' .. child .. ':' .. one[1])
+    same = same and text and string.match(text, '^%d+') == one[2]
+  end
+  for name in string.gmatch(head[10], '%S+') do
+    shares = shares + (get('q:' .. child .. ':' .. name) and 1 or 0)
+  end
+  if known and (known ~= parent or not same or shares ~= #ask.limits) then
+    return {'KERNEL_CHILD_DIFFERS', child}
+  end
+  local kids, above = tonumber(get('kids') or '0') + (known and 0 or 1), 1 + #path_of(parent)
+  check('children', kids <= CHILDREN, 'CHILDREN_TOO_MANY', int(kids), int(CHILDREN))
+  check('depth', above <= DEEPEST, 'CHILDREN_TOO_DEEP', int(above), int(DEEPEST))
+  put('kids', int(kids))
+  put('p:' .. child, parent)
+  for _, one in ipairs(ask.limits) do
+    if not get('r:' .. one[1]) then
+      return {'KERNEL_RESOURCE_UNKNOWN'}
+    end
+    if not known then
+      put('q:' .. child .. ':' .. one[1], one[2] .. ' 0 0 0 0')
+    end
+  end
+  return commit('KERNEL_CHILD_OPENED', '', {}, {}, '-')
 end
 
 -- Adds variables and actions that are new; what is there already must be the same.
@@ -647,6 +284,18 @@ if seq - sealed >= OUTBOX then
 end
 if ask.op == 'execute' or ask.op == 'permit' then
   return execute(ask.op == 'permit')
+elseif ask.op == 'child' then
+  return open_child()
+elseif ask.op == 'begin_saga' then
+  return begin_saga()
+elseif ask.op == 'end_saga' then
+  return end_saga()
+elseif ask.op == 'claim' then
+  return claim()
+elseif ask.op == 'settle' then
+  return settle()
+elseif ask.op == 'rollback' and ask.saga ~= '' then
+  return rollback_saga()
 elseif ask.op == 'rollback' then
   return rollback('KERNEL_ROLLED_BACK', 'EC')
 elseif ask.op == 'abort' then

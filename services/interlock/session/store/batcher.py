@@ -31,6 +31,10 @@ _STALE = frozenset({"READONLY", "MASTERDOWN", "NOAUTH", "WRONGPASS"})
 _BEGINNING = frozenset({"start", "open"})
 
 
+_PARTS = {"kernel_step": ("kernel_decision", "kernel_saga")}
+"""What stands in front of a script that is kept in several files."""
+
+
 @dataclass(frozen=True)
 class LuaScript:
     """One Lua script of ``lua/``; *sha* is the name that the server knows it by."""
@@ -46,7 +50,8 @@ class LuaScript:
     def load(cls, name: str) -> LuaScript:
         """Return the script of that name from the package, after what all of them share."""
         folder = resources.files("interlock.session") / "lua"
-        text = "".join((folder / f"{part}.lua").read_text(encoding="utf-8") for part in ("common", name))
+        parts = ("common", *_PARTS.get(name, ()), name)
+        text = "".join((folder / f"{part}.lua").read_text(encoding="utf-8") for part in parts)
         return cls(
             text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest(), name in _BEGINNING, name == "commit"
         )

@@ -28,12 +28,17 @@ PATH = "/crp/v3/kernel/{kernel}"
 
 _ASKS: dict[str, tuple[str, type[Any]]] = {
     "open": ("open", kernel_pb2.OpenRequest),
+    "open-child": ("open_child", kernel_pb2.OpenChildRequest),
     "evaluate": ("evaluate", kernel_pb2.EvaluateRequest),
     "execute": ("execute", kernel_pb2.ExecuteRequest),
     "permit": ("permit", kernel_pb2.PermitRequest),
     "confirm": ("confirm", kernel_pb2.ConfirmRequest),
     "abort": ("abort", kernel_pb2.AbortRequest),
     "rollback": ("rollback", kernel_pb2.RollbackRequest),
+    "begin-saga": ("begin_saga", kernel_pb2.BeginSagaRequest),
+    "end-saga": ("end_saga", kernel_pb2.EndSagaRequest),
+    "claim-compensation": ("claim", kernel_pb2.ClaimCompensationRequest),
+    "settle-compensation": ("settle", kernel_pb2.SettleCompensationRequest),
     "lease": ("lease", kernel_pb2.LeaseRequest),
     "return": ("give_back", kernel_pb2.ReturnRequest),
     "emergency": ("emergency", kernel_pb2.EmergencyRequest),

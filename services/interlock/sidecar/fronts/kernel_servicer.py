@@ -25,6 +25,10 @@ class KernelServicer(kernel_pb2_grpc.KernelServiceServicer):
         """Create a kernel, or join the one of that name."""
         return (await self._ask("open", request, context)).opened
 
+    async def OpenChild(self, request: kernel_pb2.OpenChildRequest, context: Any) -> kernel_pb2.OpenChildResponse:
+        """Add a child, or find it."""
+        return kernel_pb2.OpenChildResponse(verdict=(await self._ask("open_child", request, context)).verdict)
+
     async def Describe(self, request: kernel_pb2.DescribeRequest, context: Any) -> kernel_pb2.DescribeResponse:
         """Read a kernel."""
         return (await self._ask("describe", request, context)).described
@@ -52,6 +56,26 @@ class KernelServicer(kernel_pb2_grpc.KernelServiceServicer):
     async def Rollback(self, request: kernel_pb2.RollbackRequest, context: Any) -> kernel_pb2.RollbackResponse:
         """Undo actions."""
         return kernel_pb2.RollbackResponse(verdict=(await self._ask("rollback", request, context)).verdict)
+
+    async def BeginSaga(self, request: kernel_pb2.BeginSagaRequest, context: Any) -> kernel_pb2.BeginSagaResponse:
+        """Open a saga."""
+        return (await self._ask("begin_saga", request, context)).begun
+
+    async def EndSaga(self, request: kernel_pb2.EndSagaRequest, context: Any) -> kernel_pb2.EndSagaResponse:
+        """End a saga."""
+        return kernel_pb2.EndSagaResponse(verdict=(await self._ask("end_saga", request, context)).verdict)
+
+    async def ClaimCompensation(
+        self, request: kernel_pb2.ClaimCompensationRequest, context: Any
+    ) -> kernel_pb2.ClaimCompensationResponse:
+        """Hand out a compensation."""
+        return (await self._ask("claim", request, context)).claimed
+
+    async def SettleCompensation(
+        self, request: kernel_pb2.SettleCompensationRequest, context: Any
+    ) -> kernel_pb2.SettleCompensationResponse:
+        """Note how a compensation ended."""
+        return kernel_pb2.SettleCompensationResponse(verdict=(await self._ask("settle", request, context)).verdict)
 
     async def Lease(self, request: kernel_pb2.LeaseRequest, context: Any) -> kernel_pb2.LeaseResponse:
         """Take a slice of a budget."""

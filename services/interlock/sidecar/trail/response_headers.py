@@ -264,6 +264,7 @@ def _degradation(pattern: int) -> str | None:
 
 
 _OF_REFUSALS: Mapping[str, Mapping[str, str]] = {
+    "KERNEL_ACTION_REFUSED": {"CRP-Kernel-Decision": "refused"},
     "CHAIN_BROKEN": {"CRP-Provenance-Chain-Integrity": "BROKEN"},
     "SAFETY_POLICY_INHERITANCE_VIOLATION": {"CRP-Safety-Policy-Violation": "inheritance"},
 }

@@ -123,6 +123,34 @@ EFFECT_MODE_DELETE: EffectMode.ValueType  # 7
 """The variable holds nothing any more."""
 Global___EffectMode: _TypeAlias = EffectMode  # noqa: Y015
 
+class _Outcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    OUTCOME_UNSPECIFIED: _Outcome.ValueType  # 0
+    """Not given."""
+    OUTCOME_DONE: _Outcome.ValueType  # 1
+    """It is done; its effects are committed."""
+    OUTCOME_FAILED: _Outcome.ValueType  # 2
+    """It failed; it is tried again later, five times in all."""
+    OUTCOME_RETRY: _Outcome.ValueType  # 3
+    """A person wants it to be tried again at once, a stuck one too."""
+
+class Outcome(_Outcome, metaclass=_OutcomeEnumTypeWrapper):
+    """Outcome is how a compensation ended."""
+
+OUTCOME_UNSPECIFIED: Outcome.ValueType  # 0
+"""Not given."""
+OUTCOME_DONE: Outcome.ValueType  # 1
+"""It is done; its effects are committed."""
+OUTCOME_FAILED: Outcome.ValueType  # 2
+"""It failed; it is tried again later, five times in all."""
+OUTCOME_RETRY: Outcome.ValueType  # 3
+"""A person wants it to be tried again at once, a stuck one too."""
+Global___Outcome: _TypeAlias = Outcome  # noqa: Y015
+
 @_typing.final
 class Value(_message.Message):
     """Value is a value of a variable."""
@@ -265,7 +293,7 @@ class Invariant(_message.Message):
     SUGGESTION_FIELD_NUMBER: _builtins.int
     PREDICATE_HASH_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Name, as of a resource."""
+    """Name, 1 to 128 letters, digits, dots, hyphens, underscores, colons or commas."""
     expression: _builtins.str
     """Expression over the state, at most 1,000 characters (docs/kernel.md has the language); empty with predicate_hash."""
     enforcement: Global___Enforcement.ValueType
@@ -362,6 +390,7 @@ class Action(_message.Message):
     PRECONDITIONS_FIELD_NUMBER: _builtins.int
     EMERGENCY_FIELD_NUMBER: _builtins.int
     IRREVERSIBLE_FIELD_NUMBER: _builtins.int
+    COMPENSATION_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id, 1 to 128 letters, digits, dots, hyphens, underscores or colons."""
     name: _builtins.str
@@ -370,6 +399,10 @@ class Action(_message.Message):
     """Whether it is an emergency action: without effects and costs, always allowed."""
     irreversible: _builtins.bool
     """Whether it cannot be undone: Rollback refuses it."""
+    compensation: _builtins.str
+    """Id of the action that makes up for it in the world when its saga is rolled back; empty: the kernel undoes its effects. It is named
+    in the same definition, and has no costs, preconditions or compensation.
+    """
     @_builtins.property
     def effects(self) -> _containers.RepeatedCompositeFieldContainer[Global___Effect]:
         """At most 32 effects, applied in order."""
@@ -392,10 +425,11 @@ class Action(_message.Message):
         preconditions: _abc.Iterable[_builtins.str] | None = ...,
         emergency: _builtins.bool = ...,
         irreversible: _builtins.bool = ...,
+        compensation: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["costs", b"costs", "effects", b"effects", "emergency", b"emergency", "id", b"id", "irreversible", b"irreversible", "name", b"name", "preconditions", b"preconditions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["compensation", b"compensation", "costs", b"costs", "effects", b"effects", "emergency", b"emergency", "id", b"id", "irreversible", b"irreversible", "name", b"name", "preconditions", b"preconditions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -506,6 +540,106 @@ class OpenResponse(_message.Message):
 Global___OpenResponse: _TypeAlias = OpenResponse  # noqa: Y015
 
 @_typing.final
+class OpenChildRequest(_message.Message):
+    """OpenChildRequest names a child of a kernel."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_FIELD_NUMBER: _builtins.int
+    CHILD_FIELD_NUMBER: _builtins.int
+    PARENT_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    kernel: _builtins.str
+    """Name of the kernel."""
+    child: _builtins.str
+    """Name of the child within the kernel, as of a resource; a kernel has at most 256."""
+    parent: _builtins.str
+    """Name of the child above it; empty: the kernel itself. At most 16 deep."""
+    key: _builtins.str
+    """Idempotency key."""
+    @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___Cost]:
+        """Its limits, micros; of what is not named it has all that is above it."""
+
+    def __init__(
+        self,
+        *,
+        kernel: _builtins.str = ...,
+        child: _builtins.str = ...,
+        parent: _builtins.str = ...,
+        limits: _abc.Iterable[Global___Cost] | None = ...,
+        key: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["child", b"child", "kernel", b"kernel", "key", b"key", "limits", b"limits", "parent", b"parent"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OpenChildRequest: _TypeAlias = OpenChildRequest  # noqa: Y015
+
+@_typing.final
+class OpenChildResponse(_message.Message):
+    """OpenChildResponse is the outcome."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERDICT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def verdict(self) -> Global___Verdict:
+        """The verdict."""
+
+    def __init__(
+        self,
+        *,
+        verdict: Global___Verdict | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["verdict", b"verdict"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OpenChildResponse: _TypeAlias = OpenChildResponse  # noqa: Y015
+
+@_typing.final
+class Child(_message.Message):
+    """Child is a part of a kernel."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    PARENT_FIELD_NUMBER: _builtins.int
+    STOPPED_FIELD_NUMBER: _builtins.int
+    RESOURCES_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name."""
+    parent: _builtins.str
+    """Name of the child above it; empty: the kernel itself."""
+    stopped: _builtins.bool
+    """Whether it was stopped; what is below it is stopped with it."""
+    @_builtins.property
+    def resources(self) -> _containers.RepeatedCompositeFieldContainer[Global___ResourceState]:
+        """Its resources; what its children spent is in them."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        parent: _builtins.str = ...,
+        stopped: _builtins.bool = ...,
+        resources: _abc.Iterable[Global___ResourceState] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "parent", b"parent", "resources", b"resources", "stopped", b"stopped"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Child: _TypeAlias = Child  # noqa: Y015
+
+@_typing.final
 class DescribeRequest(_message.Message):
     """DescribeRequest names a kernel."""
 
@@ -608,6 +742,9 @@ class DescribeResponse(_message.Message):
     STEPS_FIELD_NUMBER: _builtins.int
     STOPPED_FIELD_NUMBER: _builtins.int
     DEFINITION_FIELD_NUMBER: _builtins.int
+    SAGAS_FIELD_NUMBER: _builtins.int
+    COMPENSATIONS_FIELD_NUMBER: _builtins.int
+    CHILDREN_FIELD_NUMBER: _builtins.int
     kernel_id: _builtins.str
     """Id of the kernel's audit chain."""
     version: _builtins.int
@@ -630,6 +767,18 @@ class DescribeResponse(_message.Message):
     def definition(self) -> Global___Definition:
         """What it enforces, as it was opened; actions and variables registered later included."""
 
+    @_builtins.property
+    def sagas(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Keys of the open sagas."""
+
+    @_builtins.property
+    def compensations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Compensation]:
+        """Compensations that are to run, and those that need a person."""
+
+    @_builtins.property
+    def children(self) -> _containers.RepeatedCompositeFieldContainer[Global___Child]:
+        """Its children, by name."""
+
     def __init__(
         self,
         *,
@@ -641,10 +790,13 @@ class DescribeResponse(_message.Message):
         steps: _builtins.int = ...,
         stopped: _builtins.bool = ...,
         definition: Global___Definition | None = ...,
+        sagas: _abc.Iterable[_builtins.str] | None = ...,
+        compensations: _abc.Iterable[Global___Compensation] | None = ...,
+        children: _abc.Iterable[Global___Child] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["definition", b"definition"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["definition", b"definition", "kernel_id", b"kernel_id", "resources", b"resources", "sequence", b"sequence", "state", b"state", "steps", b"steps", "stopped", b"stopped", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["children", b"children", "compensations", b"compensations", "definition", b"definition", "kernel_id", b"kernel_id", "resources", b"resources", "sagas", b"sagas", "sequence", b"sequence", "state", b"state", "steps", b"steps", "stopped", b"stopped", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -688,19 +840,23 @@ class EvaluateRequest(_message.Message):
 
     KERNEL_FIELD_NUMBER: _builtins.int
     ACTION_FIELD_NUMBER: _builtins.int
+    CHILD_FIELD_NUMBER: _builtins.int
     kernel: _builtins.str
     """Name of the kernel."""
     action: _builtins.str
     """Id of the registered action."""
+    child: _builtins.str
+    """Name of the child for which it would be done; empty: the kernel itself."""
     def __init__(
         self,
         *,
         kernel: _builtins.str = ...,
         action: _builtins.str = ...,
+        child: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "kernel", b"kernel"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "child", b"child", "kernel", b"kernel"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -883,6 +1039,8 @@ class ExecuteRequest(_message.Message):
     KEY_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     PREDICATES_FIELD_NUMBER: _builtins.int
+    SAGA_FIELD_NUMBER: _builtins.int
+    CHILD_FIELD_NUMBER: _builtins.int
     kernel: _builtins.str
     """Name of the kernel."""
     action: _builtins.str
@@ -891,6 +1049,10 @@ class ExecuteRequest(_message.Message):
     """Idempotency key, 1 to 128 printable ASCII characters without spaces."""
     version: _builtins.int
     """Commit on this version alone (KERNEL_VERSION_CHANGED otherwise); 0: any. Needed where the kernel has predicates."""
+    saga: _builtins.str
+    """Key of the open saga that it is a step of; empty: none."""
+    child: _builtins.str
+    """Name of the child for which it is done; empty: the kernel itself."""
     @_builtins.property
     def predicates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Predicate]:
         """The caller's predicates on the state after the action."""
@@ -903,10 +1065,12 @@ class ExecuteRequest(_message.Message):
         key: _builtins.str = ...,
         version: _builtins.int = ...,
         predicates: _abc.Iterable[Global___Predicate] | None = ...,
+        saga: _builtins.str = ...,
+        child: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "kernel", b"kernel", "key", b"key", "predicates", b"predicates", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "child", b"child", "kernel", b"kernel", "key", b"key", "predicates", b"predicates", "saga", b"saga", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -947,6 +1111,8 @@ class PermitRequest(_message.Message):
     KEY_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     PREDICATES_FIELD_NUMBER: _builtins.int
+    SAGA_FIELD_NUMBER: _builtins.int
+    CHILD_FIELD_NUMBER: _builtins.int
     kernel: _builtins.str
     """Name of the kernel."""
     action: _builtins.str
@@ -954,6 +1120,10 @@ class PermitRequest(_message.Message):
     key: _builtins.str
     """Idempotency key, which names the permit later."""
     version: _builtins.int
+    """As in ExecuteRequest."""
+    saga: _builtins.str
+    """As in ExecuteRequest."""
+    child: _builtins.str
     """As in ExecuteRequest."""
     @_builtins.property
     def predicates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Predicate]:
@@ -967,10 +1137,12 @@ class PermitRequest(_message.Message):
         key: _builtins.str = ...,
         version: _builtins.int = ...,
         predicates: _abc.Iterable[Global___Predicate] | None = ...,
+        saga: _builtins.str = ...,
+        child: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "kernel", b"kernel", "key", b"key", "predicates", b"predicates", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "child", b"child", "kernel", b"kernel", "key", b"key", "predicates", b"predicates", "saga", b"saga", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1123,10 +1295,13 @@ class RollbackRequest(_message.Message):
     KERNEL_FIELD_NUMBER: _builtins.int
     EXECUTIONS_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
+    SAGA_FIELD_NUMBER: _builtins.int
     kernel: _builtins.str
     """Name of the kernel."""
     key: _builtins.str
     """Idempotency key of this call."""
+    saga: _builtins.str
+    """Key of an open saga, whose steps are undone; without executions."""
     @_builtins.property
     def executions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Keys of the executed actions in the order of their execution, at most 64; the last is undone first."""
@@ -1137,10 +1312,11 @@ class RollbackRequest(_message.Message):
         kernel: _builtins.str = ...,
         executions: _abc.Iterable[_builtins.str] | None = ...,
         key: _builtins.str = ...,
+        saga: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["executions", b"executions", "kernel", b"kernel", "key", b"key"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["executions", b"executions", "kernel", b"kernel", "key", b"key", "saga", b"saga"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1171,6 +1347,288 @@ class RollbackResponse(_message.Message):
 Global___RollbackResponse: _TypeAlias = RollbackResponse  # noqa: Y015
 
 @_typing.final
+class BeginSagaRequest(_message.Message):
+    """BeginSagaRequest opens a saga."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_FIELD_NUMBER: _builtins.int
+    LIFETIME_MS_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    kernel: _builtins.str
+    """Name of the kernel."""
+    lifetime_ms: _builtins.int
+    """How long it may take, milliseconds, 100 to 3,600,000."""
+    key: _builtins.str
+    """Idempotency key, which names the saga later."""
+    def __init__(
+        self,
+        *,
+        kernel: _builtins.str = ...,
+        lifetime_ms: _builtins.int = ...,
+        key: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kernel", b"kernel", "key", b"key", "lifetime_ms", b"lifetime_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BeginSagaRequest: _TypeAlias = BeginSagaRequest  # noqa: Y015
+
+@_typing.final
+class BeginSagaResponse(_message.Message):
+    """BeginSagaResponse is the outcome."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERDICT_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_MS_FIELD_NUMBER: _builtins.int
+    expires_at_ms: _builtins.int
+    """When it is rolled back unless it was ended, milliseconds since the epoch by the store's clock."""
+    @_builtins.property
+    def verdict(self) -> Global___Verdict:
+        """The verdict; approved: it is open."""
+
+    def __init__(
+        self,
+        *,
+        verdict: Global___Verdict | None = ...,
+        expires_at_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["verdict", b"verdict"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_at_ms", b"expires_at_ms", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BeginSagaResponse: _TypeAlias = BeginSagaResponse  # noqa: Y015
+
+@_typing.final
+class EndSagaRequest(_message.Message):
+    """EndSagaRequest ends a saga."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_FIELD_NUMBER: _builtins.int
+    SAGA_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    kernel: _builtins.str
+    """Name of the kernel."""
+    saga: _builtins.str
+    """Key of the saga."""
+    key: _builtins.str
+    """Idempotency key of this call."""
+    def __init__(
+        self,
+        *,
+        kernel: _builtins.str = ...,
+        saga: _builtins.str = ...,
+        key: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kernel", b"kernel", "key", b"key", "saga", b"saga"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndSagaRequest: _TypeAlias = EndSagaRequest  # noqa: Y015
+
+@_typing.final
+class EndSagaResponse(_message.Message):
+    """EndSagaResponse is the outcome."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERDICT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def verdict(self) -> Global___Verdict:
+        """The verdict."""
+
+    def __init__(
+        self,
+        *,
+        verdict: Global___Verdict | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["verdict", b"verdict"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndSagaResponse: _TypeAlias = EndSagaResponse  # noqa: Y015
+
+@_typing.final
+class Compensation(_message.Message):
+    """Compensation makes up for one step of a saga that was rolled back."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXECUTION_FIELD_NUMBER: _builtins.int
+    SAGA_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    OF_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
+    FENCE_FIELD_NUMBER: _builtins.int
+    DUE_AT_MS_FIELD_NUMBER: _builtins.int
+    STUCK_FIELD_NUMBER: _builtins.int
+    execution: _builtins.str
+    """Key of the step's execution or permit; it is the idempotency key of the compensation in the world too."""
+    saga: _builtins.str
+    """Key of the saga."""
+    action: _builtins.str
+    """Id of the compensating action; empty: a person has to make up for the step."""
+    of: _builtins.str
+    """Id of the step's action; "-" where its record is too old."""
+    attempts: _builtins.int
+    """How often it was handed out."""
+    fence: _builtins.int
+    """Fence of the claim; 0: it is nobody's."""
+    due_at_ms: _builtins.int
+    """When it is handed out (again), or when the claim ends, milliseconds since the epoch by the store's clock."""
+    stuck: _builtins.bool
+    """Whether it needs a person."""
+    def __init__(
+        self,
+        *,
+        execution: _builtins.str = ...,
+        saga: _builtins.str = ...,
+        action: _builtins.str = ...,
+        of: _builtins.str = ...,
+        attempts: _builtins.int = ...,
+        fence: _builtins.int = ...,
+        due_at_ms: _builtins.int = ...,
+        stuck: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "attempts", b"attempts", "due_at_ms", b"due_at_ms", "execution", b"execution", "fence", b"fence", "of", b"of", "saga", b"saga", "stuck", b"stuck"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Compensation: _TypeAlias = Compensation  # noqa: Y015
+
+@_typing.final
+class ClaimCompensationRequest(_message.Message):
+    """ClaimCompensationRequest asks for work."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_FIELD_NUMBER: _builtins.int
+    LIFETIME_MS_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    kernel: _builtins.str
+    """Name of the kernel."""
+    lifetime_ms: _builtins.int
+    """How long the claim holds, milliseconds, 100 to 3,600,000; then another may have it."""
+    key: _builtins.str
+    """Idempotency key."""
+    def __init__(
+        self,
+        *,
+        kernel: _builtins.str = ...,
+        lifetime_ms: _builtins.int = ...,
+        key: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kernel", b"kernel", "key", b"key", "lifetime_ms", b"lifetime_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClaimCompensationRequest: _TypeAlias = ClaimCompensationRequest  # noqa: Y015
+
+@_typing.final
+class ClaimCompensationResponse(_message.Message):
+    """ClaimCompensationResponse is one compensation, or none."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMPENSATION_FIELD_NUMBER: _builtins.int
+    AGAIN_FIELD_NUMBER: _builtins.int
+    again: _builtins.bool
+    """Whether something else was done with this call, a late saga rolled back say: ask again at once, under another key."""
+    @_builtins.property
+    def compensation(self) -> Global___Compensation:
+        """What is to be done; absent: nothing is due."""
+
+    def __init__(
+        self,
+        *,
+        compensation: Global___Compensation | None = ...,
+        again: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["compensation", b"compensation"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["again", b"again", "compensation", b"compensation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClaimCompensationResponse: _TypeAlias = ClaimCompensationResponse  # noqa: Y015
+
+@_typing.final
+class SettleCompensationRequest(_message.Message):
+    """SettleCompensationRequest tells of a compensation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_FIELD_NUMBER: _builtins.int
+    EXECUTION_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    FENCE_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    kernel: _builtins.str
+    """Name of the kernel."""
+    execution: _builtins.str
+    """Key of the step."""
+    outcome: Global___Outcome.ValueType
+    """How it ended."""
+    fence: _builtins.int
+    """Fence of the claim, for one that failed."""
+    key: _builtins.str
+    """Idempotency key of this call."""
+    def __init__(
+        self,
+        *,
+        kernel: _builtins.str = ...,
+        execution: _builtins.str = ...,
+        outcome: Global___Outcome.ValueType = ...,
+        fence: _builtins.int = ...,
+        key: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["execution", b"execution", "fence", b"fence", "kernel", b"kernel", "key", b"key", "outcome", b"outcome"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SettleCompensationRequest: _TypeAlias = SettleCompensationRequest  # noqa: Y015
+
+@_typing.final
+class SettleCompensationResponse(_message.Message):
+    """SettleCompensationResponse is the outcome."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERDICT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def verdict(self) -> Global___Verdict:
+        """The verdict; rejected where an invariant would not hold after its effects."""
+
+    def __init__(
+        self,
+        *,
+        verdict: Global___Verdict | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["verdict", b"verdict"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SettleCompensationResponse: _TypeAlias = SettleCompensationResponse  # noqa: Y015
+
+@_typing.final
 class LeaseRequest(_message.Message):
     """LeaseRequest asks for a slice of a budget."""
 
@@ -1181,6 +1639,7 @@ class LeaseRequest(_message.Message):
     WANTED_MICROS_FIELD_NUMBER: _builtins.int
     LIFETIME_MS_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
+    CHILD_FIELD_NUMBER: _builtins.int
     kernel: _builtins.str
     """Name of the kernel."""
     resource: _builtins.str
@@ -1191,6 +1650,8 @@ class LeaseRequest(_message.Message):
     """Lifetime, milliseconds, 100 to 3,600,000."""
     key: _builtins.str
     """Idempotency key, which names the lease later."""
+    child: _builtins.str
+    """Name of the child that spends it; empty: the kernel itself."""
     def __init__(
         self,
         *,
@@ -1199,10 +1660,11 @@ class LeaseRequest(_message.Message):
         wanted_micros: _builtins.int = ...,
         lifetime_ms: _builtins.int = ...,
         key: _builtins.str = ...,
+        child: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["kernel", b"kernel", "key", b"key", "lifetime_ms", b"lifetime_ms", "resource", b"resource", "wanted_micros", b"wanted_micros"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["child", b"child", "kernel", b"kernel", "key", b"key", "lifetime_ms", b"lifetime_ms", "resource", b"resource", "wanted_micros", b"wanted_micros"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1316,6 +1778,7 @@ class EmergencyRequest(_message.Message):
     ACTION_FIELD_NUMBER: _builtins.int
     STOP_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
+    CHILD_FIELD_NUMBER: _builtins.int
     kernel: _builtins.str
     """Name of the kernel."""
     action: _builtins.str
@@ -1324,6 +1787,8 @@ class EmergencyRequest(_message.Message):
     """Whether the kernel is to permit nothing more, for good."""
     key: _builtins.str
     """Idempotency key."""
+    child: _builtins.str
+    """Name of the child that is stopped with all below it; empty: the kernel itself."""
     def __init__(
         self,
         *,
@@ -1331,10 +1796,11 @@ class EmergencyRequest(_message.Message):
         action: _builtins.str = ...,
         stop: _builtins.bool = ...,
         key: _builtins.str = ...,
+        child: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "kernel", b"kernel", "key", b"key", "stop", b"stop"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "child", b"child", "kernel", b"kernel", "key", b"key", "stop", b"stop"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

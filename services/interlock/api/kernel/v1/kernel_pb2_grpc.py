@@ -46,6 +46,11 @@ class KernelServiceStub:
                 request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenResponse.FromString,
                 _registered_method=True)
+        self.OpenChild = channel.unary_unary(
+                '/interlock.api.kernel.v1.KernelService/OpenChild',
+                request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenChildRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenChildResponse.FromString,
+                _registered_method=True)
         self.Describe = channel.unary_unary(
                 '/interlock.api.kernel.v1.KernelService/Describe',
                 request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.DescribeRequest.SerializeToString,
@@ -80,6 +85,26 @@ class KernelServiceStub:
                 '/interlock.api.kernel.v1.KernelService/Rollback',
                 request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.RollbackRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.RollbackResponse.FromString,
+                _registered_method=True)
+        self.BeginSaga = channel.unary_unary(
+                '/interlock.api.kernel.v1.KernelService/BeginSaga',
+                request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.BeginSagaRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.BeginSagaResponse.FromString,
+                _registered_method=True)
+        self.EndSaga = channel.unary_unary(
+                '/interlock.api.kernel.v1.KernelService/EndSaga',
+                request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.EndSagaRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.EndSagaResponse.FromString,
+                _registered_method=True)
+        self.ClaimCompensation = channel.unary_unary(
+                '/interlock.api.kernel.v1.KernelService/ClaimCompensation',
+                request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ClaimCompensationRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ClaimCompensationResponse.FromString,
+                _registered_method=True)
+        self.SettleCompensation = channel.unary_unary(
+                '/interlock.api.kernel.v1.KernelService/SettleCompensation',
+                request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationResponse.FromString,
                 _registered_method=True)
         self.Lease = channel.unary_unary(
                 '/interlock.api.kernel.v1.KernelService/Lease',
@@ -116,6 +141,14 @@ class KernelServiceServicer:
     def Open(self, request, context):
         """Open creates a kernel, or joins the one of that name. Joining needs the same definition (KERNEL_DEFINITION_DIFFERS names the
         difference); variables and actions that the kernel lacks are added where its registry is open.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def OpenChild(self, request, context):
+        """OpenChild adds a child to a kernel, or finds the one of that name: what is done for it is charged to it and to all above it, in the
+        same step. A child has limits of its own; state, invariants and actions are those of the kernel.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -165,7 +198,37 @@ class KernelServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Rollback(self, request, context):
-        """Rollback undoes committed actions in reverse order as one step and refunds them apart from what was spent.
+        """Rollback undoes committed actions in reverse order as one step and refunds them apart from what was spent; or a whole saga,
+        whose steps in the world are left to their compensations.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BeginSaga(self, request, context):
+        """BeginSaga opens a saga: actions that name it are its steps, which are undone together. One that is not ended in time is rolled
+        back by the next ClaimCompensation.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EndSaga(self, request, context):
+        """EndSaga ends a saga; its steps stay done.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ClaimCompensation(self, request, context):
+        """ClaimCompensation hands out the next compensation of a saga that was rolled back, at least once each, the last step first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SettleCompensation(self, request, context):
+        """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -207,6 +270,11 @@ def add_KernelServiceServicer_to_server(servicer, server):
                     request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenRequest.FromString,
                     response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenResponse.SerializeToString,
             ),
+            'OpenChild': grpc.unary_unary_rpc_method_handler(
+                    servicer.OpenChild,
+                    request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenChildRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenChildResponse.SerializeToString,
+            ),
             'Describe': grpc.unary_unary_rpc_method_handler(
                     servicer.Describe,
                     request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.DescribeRequest.FromString,
@@ -241,6 +309,26 @@ def add_KernelServiceServicer_to_server(servicer, server):
                     servicer.Rollback,
                     request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.RollbackRequest.FromString,
                     response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.RollbackResponse.SerializeToString,
+            ),
+            'BeginSaga': grpc.unary_unary_rpc_method_handler(
+                    servicer.BeginSaga,
+                    request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.BeginSagaRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.BeginSagaResponse.SerializeToString,
+            ),
+            'EndSaga': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndSaga,
+                    request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.EndSagaRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.EndSagaResponse.SerializeToString,
+            ),
+            'ClaimCompensation': grpc.unary_unary_rpc_method_handler(
+                    servicer.ClaimCompensation,
+                    request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ClaimCompensationRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ClaimCompensationResponse.SerializeToString,
+            ),
+            'SettleCompensation': grpc.unary_unary_rpc_method_handler(
+                    servicer.SettleCompensation,
+                    request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationResponse.SerializeToString,
             ),
             'Lease': grpc.unary_unary_rpc_method_handler(
                     servicer.Lease,
@@ -297,6 +385,33 @@ class KernelService:
             '/interlock.api.kernel.v1.KernelService/Open',
             interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenRequest.SerializeToString,
             interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def OpenChild(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.kernel.v1.KernelService/OpenChild',
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenChildRequest.SerializeToString,
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.OpenChildResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -486,6 +601,114 @@ class KernelService:
             '/interlock.api.kernel.v1.KernelService/Rollback',
             interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.RollbackRequest.SerializeToString,
             interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.RollbackResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BeginSaga(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.kernel.v1.KernelService/BeginSaga',
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.BeginSagaRequest.SerializeToString,
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.BeginSagaResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndSaga(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.kernel.v1.KernelService/EndSaga',
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.EndSagaRequest.SerializeToString,
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.EndSagaResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ClaimCompensation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.kernel.v1.KernelService/ClaimCompensation',
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ClaimCompensationRequest.SerializeToString,
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ClaimCompensationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SettleCompensation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.kernel.v1.KernelService/SettleCompensation',
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationRequest.SerializeToString,
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -44,6 +44,10 @@ class KernelServiceStub:
     """Open creates a kernel, or joins the one of that name. Joining needs the same definition (KERNEL_DEFINITION_DIFFERS names the
     difference); variables and actions that the kernel lacks are added where its registry is open.
     """
+    OpenChild: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.OpenChildRequest, _kernel_pb2.OpenChildResponse]
+    """OpenChild adds a child to a kernel, or finds the one of that name: what is done for it is charged to it and to all above it, in the
+    same step. A child has limits of its own; state, invariants and actions are those of the kernel.
+    """
     Describe: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.DescribeRequest, _kernel_pb2.DescribeResponse]
     """Describe reads a kernel: resources, state, invariants, registered actions."""
     Evaluate: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.EvaluateRequest, _kernel_pb2.EvaluateResponse]
@@ -59,7 +63,19 @@ class KernelServiceStub:
     Abort: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.AbortRequest, _kernel_pb2.AbortResponse]
     """Abort takes a permit back: effects undone, everything refunded."""
     Rollback: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.RollbackRequest, _kernel_pb2.RollbackResponse]
-    """Rollback undoes committed actions in reverse order as one step and refunds them apart from what was spent."""
+    """Rollback undoes committed actions in reverse order as one step and refunds them apart from what was spent; or a whole saga,
+    whose steps in the world are left to their compensations.
+    """
+    BeginSaga: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.BeginSagaRequest, _kernel_pb2.BeginSagaResponse]
+    """BeginSaga opens a saga: actions that name it are its steps, which are undone together. One that is not ended in time is rolled
+    back by the next ClaimCompensation.
+    """
+    EndSaga: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.EndSagaRequest, _kernel_pb2.EndSagaResponse]
+    """EndSaga ends a saga; its steps stay done."""
+    ClaimCompensation: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.ClaimCompensationRequest, _kernel_pb2.ClaimCompensationResponse]
+    """ClaimCompensation hands out the next compensation of a saga that was rolled back, at least once each, the last step first."""
+    SettleCompensation: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.SettleCompensationRequest, _kernel_pb2.SettleCompensationResponse]
+    """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it."""
     Lease: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.LeaseRequest, _kernel_pb2.LeaseResponse]
     """Lease takes a slice of a budget to be spent without a round trip. It is spent in the ledger from the moment of the grant."""
     Return: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.ReturnRequest, _kernel_pb2.ReturnResponse]
@@ -85,6 +101,10 @@ class KernelServiceAsyncStub(KernelServiceStub):
     """Open creates a kernel, or joins the one of that name. Joining needs the same definition (KERNEL_DEFINITION_DIFFERS names the
     difference); variables and actions that the kernel lacks are added where its registry is open.
     """
+    OpenChild: _aio.UnaryUnaryMultiCallable[_kernel_pb2.OpenChildRequest, _kernel_pb2.OpenChildResponse]  # type: ignore[assignment]
+    """OpenChild adds a child to a kernel, or finds the one of that name: what is done for it is charged to it and to all above it, in the
+    same step. A child has limits of its own; state, invariants and actions are those of the kernel.
+    """
     Describe: _aio.UnaryUnaryMultiCallable[_kernel_pb2.DescribeRequest, _kernel_pb2.DescribeResponse]  # type: ignore[assignment]
     """Describe reads a kernel: resources, state, invariants, registered actions."""
     Evaluate: _aio.UnaryUnaryMultiCallable[_kernel_pb2.EvaluateRequest, _kernel_pb2.EvaluateResponse]  # type: ignore[assignment]
@@ -100,7 +120,19 @@ class KernelServiceAsyncStub(KernelServiceStub):
     Abort: _aio.UnaryUnaryMultiCallable[_kernel_pb2.AbortRequest, _kernel_pb2.AbortResponse]  # type: ignore[assignment]
     """Abort takes a permit back: effects undone, everything refunded."""
     Rollback: _aio.UnaryUnaryMultiCallable[_kernel_pb2.RollbackRequest, _kernel_pb2.RollbackResponse]  # type: ignore[assignment]
-    """Rollback undoes committed actions in reverse order as one step and refunds them apart from what was spent."""
+    """Rollback undoes committed actions in reverse order as one step and refunds them apart from what was spent; or a whole saga,
+    whose steps in the world are left to their compensations.
+    """
+    BeginSaga: _aio.UnaryUnaryMultiCallable[_kernel_pb2.BeginSagaRequest, _kernel_pb2.BeginSagaResponse]  # type: ignore[assignment]
+    """BeginSaga opens a saga: actions that name it are its steps, which are undone together. One that is not ended in time is rolled
+    back by the next ClaimCompensation.
+    """
+    EndSaga: _aio.UnaryUnaryMultiCallable[_kernel_pb2.EndSagaRequest, _kernel_pb2.EndSagaResponse]  # type: ignore[assignment]
+    """EndSaga ends a saga; its steps stay done."""
+    ClaimCompensation: _aio.UnaryUnaryMultiCallable[_kernel_pb2.ClaimCompensationRequest, _kernel_pb2.ClaimCompensationResponse]  # type: ignore[assignment]
+    """ClaimCompensation hands out the next compensation of a saga that was rolled back, at least once each, the last step first."""
+    SettleCompensation: _aio.UnaryUnaryMultiCallable[_kernel_pb2.SettleCompensationRequest, _kernel_pb2.SettleCompensationResponse]  # type: ignore[assignment]
+    """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it."""
     Lease: _aio.UnaryUnaryMultiCallable[_kernel_pb2.LeaseRequest, _kernel_pb2.LeaseResponse]  # type: ignore[assignment]
     """Lease takes a slice of a budget to be spent without a round trip. It is spent in the ledger from the moment of the grant."""
     Return: _aio.UnaryUnaryMultiCallable[_kernel_pb2.ReturnRequest, _kernel_pb2.ReturnResponse]  # type: ignore[assignment]
@@ -128,6 +160,16 @@ class KernelServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_kernel_pb2.OpenResponse, _abc.Awaitable[_kernel_pb2.OpenResponse]]:
         """Open creates a kernel, or joins the one of that name. Joining needs the same definition (KERNEL_DEFINITION_DIFFERS names the
         difference); variables and actions that the kernel lacks are added where its registry is open.
+        """
+
+    @_abc_1.abstractmethod
+    def OpenChild(
+        self,
+        request: _kernel_pb2.OpenChildRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_kernel_pb2.OpenChildResponse, _abc.Awaitable[_kernel_pb2.OpenChildResponse]]:
+        """OpenChild adds a child to a kernel, or finds the one of that name: what is done for it is charged to it and to all above it, in the
+        same step. A child has limits of its own; state, invariants and actions are those of the kernel.
         """
 
     @_abc_1.abstractmethod
@@ -186,7 +228,43 @@ class KernelServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _kernel_pb2.RollbackRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_kernel_pb2.RollbackResponse, _abc.Awaitable[_kernel_pb2.RollbackResponse]]:
-        """Rollback undoes committed actions in reverse order as one step and refunds them apart from what was spent."""
+        """Rollback undoes committed actions in reverse order as one step and refunds them apart from what was spent; or a whole saga,
+        whose steps in the world are left to their compensations.
+        """
+
+    @_abc_1.abstractmethod
+    def BeginSaga(
+        self,
+        request: _kernel_pb2.BeginSagaRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_kernel_pb2.BeginSagaResponse, _abc.Awaitable[_kernel_pb2.BeginSagaResponse]]:
+        """BeginSaga opens a saga: actions that name it are its steps, which are undone together. One that is not ended in time is rolled
+        back by the next ClaimCompensation.
+        """
+
+    @_abc_1.abstractmethod
+    def EndSaga(
+        self,
+        request: _kernel_pb2.EndSagaRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_kernel_pb2.EndSagaResponse, _abc.Awaitable[_kernel_pb2.EndSagaResponse]]:
+        """EndSaga ends a saga; its steps stay done."""
+
+    @_abc_1.abstractmethod
+    def ClaimCompensation(
+        self,
+        request: _kernel_pb2.ClaimCompensationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_kernel_pb2.ClaimCompensationResponse, _abc.Awaitable[_kernel_pb2.ClaimCompensationResponse]]:
+        """ClaimCompensation hands out the next compensation of a saga that was rolled back, at least once each, the last step first."""
+
+    @_abc_1.abstractmethod
+    def SettleCompensation(
+        self,
+        request: _kernel_pb2.SettleCompensationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_kernel_pb2.SettleCompensationResponse, _abc.Awaitable[_kernel_pb2.SettleCompensationResponse]]:
+        """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it."""
 
     @_abc_1.abstractmethod
     def Lease(

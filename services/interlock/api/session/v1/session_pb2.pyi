@@ -2787,6 +2787,11 @@ class StepKernelRequest(_message.Message):
     LEASE_FIELD_NUMBER: _builtins.int
     GIVE_BACK_FIELD_NUMBER: _builtins.int
     EMERGENCY_FIELD_NUMBER: _builtins.int
+    BEGIN_SAGA_FIELD_NUMBER: _builtins.int
+    END_SAGA_FIELD_NUMBER: _builtins.int
+    CLAIM_FIELD_NUMBER: _builtins.int
+    SETTLE_FIELD_NUMBER: _builtins.int
+    OPEN_CHILD_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     """Scope of the caller."""
     root_session_id: _builtins.str
@@ -2835,6 +2840,26 @@ class StepKernelRequest(_message.Message):
     def emergency(self) -> _kernel_pb2.EmergencyRequest:
         """Emergency action."""
 
+    @_builtins.property
+    def begin_saga(self) -> _kernel_pb2.BeginSagaRequest:
+        """Begin a saga."""
+
+    @_builtins.property
+    def end_saga(self) -> _kernel_pb2.EndSagaRequest:
+        """End a saga."""
+
+    @_builtins.property
+    def claim(self) -> _kernel_pb2.ClaimCompensationRequest:
+        """Take a compensation that is to run."""
+
+    @_builtins.property
+    def settle(self) -> _kernel_pb2.SettleCompensationRequest:
+        """Say how it ended."""
+
+    @_builtins.property
+    def open_child(self) -> _kernel_pb2.OpenChildRequest:
+        """Add a child."""
+
     def __init__(
         self,
         *,
@@ -2851,12 +2876,17 @@ class StepKernelRequest(_message.Message):
         lease: _kernel_pb2.LeaseRequest | None = ...,
         give_back: _kernel_pb2.ReturnRequest | None = ...,
         emergency: _kernel_pb2.EmergencyRequest | None = ...,
+        begin_saga: _kernel_pb2.BeginSagaRequest | None = ...,
+        end_saga: _kernel_pb2.EndSagaRequest | None = ...,
+        claim: _kernel_pb2.ClaimCompensationRequest | None = ...,
+        settle: _kernel_pb2.SettleCompensationRequest | None = ...,
+        open_child: _kernel_pb2.OpenChildRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "permit", b"permit", "rollback", b"rollback"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "rollback", b"rollback", "settle", b"settle"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "permit", b"permit", "rollback", b"rollback", "root_session_id", b"root_session_id", "scope", b"scope"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "rollback", b"rollback", "root_session_id", b"root_session_id", "scope", b"scope", "settle", b"settle"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_ask: _TypeAlias = _typing.Literal["open", "describe", "evaluate", "execute", "permit", "confirm", "abort", "rollback", "lease", "give_back", "emergency"]  # noqa: Y015
+    _WhichOneofReturnType_ask: _TypeAlias = _typing.Literal["open", "describe", "evaluate", "execute", "permit", "confirm", "abort", "rollback", "lease", "give_back", "emergency", "begin_saga", "end_saga", "claim", "settle", "open_child"]  # noqa: Y015
     _WhichOneofArgType_ask: _TypeAlias = _typing.Literal["ask", b"ask"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_ask) -> _WhichOneofReturnType_ask | None: ...
 
@@ -2876,6 +2906,8 @@ class StepKernelResponse(_message.Message):
     EVALUATED_FIELD_NUMBER: _builtins.int
     LEASED_FIELD_NUMBER: _builtins.int
     VERDICT_FIELD_NUMBER: _builtins.int
+    BEGUN_FIELD_NUMBER: _builtins.int
+    CLAIMED_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     kernel_id: _builtins.str
     """Id of the kernel's audit chain."""
@@ -2906,6 +2938,14 @@ class StepKernelResponse(_message.Message):
         """To everything else."""
 
     @_builtins.property
+    def begun(self) -> _kernel_pb2.BeginSagaResponse:
+        """To BeginSaga."""
+
+    @_builtins.property
+    def claimed(self) -> _kernel_pb2.ClaimCompensationResponse:
+        """To ClaimCompensation."""
+
+    @_builtins.property
     def refusal(self) -> _common_pb2.Refusal:
         """Set when there is no answer."""
 
@@ -2920,13 +2960,15 @@ class StepKernelResponse(_message.Message):
         evaluated: _kernel_pb2.EvaluateResponse | None = ...,
         leased: _kernel_pb2.LeaseResponse | None = ...,
         verdict: _kernel_pb2.Verdict | None = ...,
+        begun: _kernel_pb2.BeginSagaResponse | None = ...,
+        claimed: _kernel_pb2.ClaimCompensationResponse | None = ...,
         refusal: _common_pb2.Refusal | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "described", b"described", "evaluated", b"evaluated", "leased", b"leased", "opened", b"opened", "refusal", b"refusal", "verdict", b"verdict"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "begun", b"begun", "claimed", b"claimed", "described", b"described", "evaluated", b"evaluated", "leased", b"leased", "opened", b"opened", "refusal", b"refusal", "verdict", b"verdict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "described", b"described", "evaluated", b"evaluated", "full", b"full", "kernel_id", b"kernel_id", "leased", b"leased", "opened", b"opened", "refusal", b"refusal", "unsealed", b"unsealed", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "begun", b"begun", "claimed", b"claimed", "described", b"described", "evaluated", b"evaluated", "full", b"full", "kernel_id", b"kernel_id", "leased", b"leased", "opened", b"opened", "refusal", b"refusal", "unsealed", b"unsealed", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_answer: _TypeAlias = _typing.Literal["opened", "described", "evaluated", "leased", "verdict"]  # noqa: Y015
+    _WhichOneofReturnType_answer: _TypeAlias = _typing.Literal["opened", "described", "evaluated", "leased", "verdict", "begun", "claimed"]  # noqa: Y015
     _WhichOneofArgType_answer: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_answer) -> _WhichOneofReturnType_answer | None: ...
 
