@@ -40,6 +40,8 @@ _CKF = "Nothing: the knowledge store of the hosted product is out of scope; fact
 
 _KERNEL = "sequence previous link at_ms approved version checks changes dropped moments"
 
+_DECISION = "sequence previous link at_us"
+
 _TYPES = (
     # SPEC-011 §1.1
     _type("SESSION_CREATED", "INFO", "session_id scope safety_policy_hash",
@@ -195,6 +197,18 @@ _TYPES = (
     _type("KERNEL_EMERGENCY", "WARN", _KERNEL, "action key costs", "An emergency action, which may have stopped the kernel.",
           own=True),
     _type("KERNEL_REJECTED", "WARN", _KERNEL, "action key costs", "An action was rejected: every check is in it.",
+          own=True),
+    # Experiments (docs/decision.md): a trace replays, so what agents signalled and proposed is in it
+    _type("DECISION_OPENED", "INFO", _DECISION + " name definition", "", "An experiment begins, with all that holds in it.",
+          own=True),
+    _type("DECISION_AGENT", "INFO", _DECISION + " agent", "", "An agent was registered, or its descriptor replaced.",
+          own=True),
+    _type("DECISION_REINSTATED", "WARN", _DECISION + " name reason", "", "A person made an agent ACTIVE again.",
+          own=True),
+    _type("DECISION_CYCLE", "INFO",
+          _DECISION + " cycle decision_id outcome chosen parts trace_hash rules_hash snapshot_hash rejected", "",
+          "A cycle was decided. `trace_hash` is of the trace, which follows in parts.", own=True),
+    _type("DECISION_TRACE", "INFO", _DECISION + " cycle part text", "", "A part of the trace of a cycle.",
           own=True),
 )  # fmt: skip
 

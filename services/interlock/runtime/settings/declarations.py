@@ -67,8 +67,7 @@ class SettingDeclarations(BaseSettings):
     was cut off is asked for, §10.3), stitch (a bridge from the answer before, §11.5). Empty: none but those that a
     policy names."""
     remediation: Literal["full", "none"] | None = None
-    """Deprecated, use remedies: full switches every remedy on, none forbids even those that a policy names. Where
-    remedies is set too, this does not count."""
+    """Deprecated, use remedies: full is all of them, none not even those that a policy names. Not read where remedies is set."""
     stream_release: Literal["sentences", "whole"] = "whole"
     """How a streamed answer leaves: sentences (each once it was judged with what came before) or whole. Whole in any case
     where the breaker is not closed, or where a remedy, a review or the policy needs the whole."""
@@ -99,6 +98,8 @@ class SettingDeclarations(BaseSettings):
     """Port of the oversight service where it is served by itself with certificates, or allow_plaintext. 0: any free port."""
     oversight_http_port: Port = 7075
     """Port of the reviewers' page. 0: any free port."""
+    decision_port: Port = 7086
+    """Port of the decision service, for the owners of experiments and their agents. 0: any free port."""
     metrics_port: Port = 9464
     """Port of /metrics for services without HTTP. 0: any free port."""
     injector_port: Port = 7443
@@ -381,8 +382,7 @@ class SettingDeclarations(BaseSettings):
     """YAML file of the webhooks that audit events are streamed to (docs/webhooks.md). Read again when it changes; a bad
     one refuses to start, later it is told and the good one stays. Absent: none."""
     report_uri_hosts: HostNames = ""
-    """Hosts to which violations may be reported where a policy's report-uri names them, separated by commas; exact
-    names. Absent: no report is delivered, and each is counted."""
+    """Exact hosts that a policy's report-uri may name, separated by commas. Absent: no report is delivered, and each is counted."""
     report_secret: SecretStr | None = None
     """Secret that violation reports are signed with, whsec_ and base64; two, separated by a space, while one replaces
     the other. Needed with report_uri_hosts."""
