@@ -19,7 +19,7 @@ from interlock.domain.decision.signals import Signal
 from interlock.domain.decision.words import AgentAuthority, Arrival
 
 
-class Round:
+class CycleRound:
     """The agents of one experiment in one cycle."""
 
     def __init__(self, desks: Desks, experiment_id: str, rules: ExperimentRules, state: ExperimentState) -> None:

@@ -12,7 +12,7 @@ import structlog
 from interlock.decision import metrics
 from interlock.decision.agents.desks import Desks
 from interlock.decision.chain import CONFLICT, ExperimentChains
-from interlock.decision.cycle import Round
+from interlock.decision.cycle import CycleRound
 from interlock.decision.store.states import ExperimentStates
 from interlock.domain.decision import experiment
 from interlock.domain.decision.agents import described
@@ -127,7 +127,7 @@ class Experiments:
             if cycle != state.cycle + 1:
                 raise conflict("DECISION_CYCLE_UNEXPECTED", "this is not the next cycle", expected=str(state.cycle + 1))
             at_us = self._clock()
-            round_of = Round(self._desks, experiment_id, defined(state.definition), state)
+            round_of = CycleRound(self._desks, experiment_id, defined(state.definition), state)
             trace = await round_of.decided(cycle=cycle, at_us=at_us, snapshot=snapshot, given=given)
             after, records = experiment.concluded(state, trace, at_us)
             await self._sealed(experiment_id, after, records, refuse_others=True)

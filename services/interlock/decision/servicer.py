@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from interlock.api.decision.v1 import decision_pb2, decision_pb2_grpc
-from interlock.decision.agents.desks import AgentAnswer, Desk, Desks
+from interlock.decision.agents.desks import DeskAnswer, Desk, Desks
 from interlock.decision.agents.tickets import Tickets
 from interlock.decision.experiments import Experiments
 from interlock.decision.messages import (
@@ -134,7 +134,7 @@ class DecisionServicer(decision_pb2_grpc.DecisionServiceServicer):
     async def Answer(self, request: decision_pb2.AnswerRequest, context: Any) -> decision_pb2.AnswerResponse:
         """Take the answer to a task."""
         del context
-        answer = AgentAnswer(
+        answer = DeskAnswer(
             request.snapshot_hash, [raw_signal(one) for one in request.signals],
             [raw_proposal(one) for one in request.proposals],
         )  # fmt: skip

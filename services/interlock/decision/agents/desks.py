@@ -29,7 +29,7 @@ class AgentTask:
 
 
 @dataclass(frozen=True)
-class AgentAnswer:
+class DeskAnswer:
     """What an agent answered, as it came."""
 
     snapshot_hash: str
@@ -45,7 +45,7 @@ class Desk:
         """What came and counted for nothing, since the last cycle."""
         self._task: AgentTask | None = None
         self._taken = False
-        self._answer: asyncio.Future[AgentAnswer] | None = None
+        self._answer: asyncio.Future[DeskAnswer] | None = None
         self._past: dict[str, str] = {}
         self._stream: object | None = None
         self._changed = asyncio.Event()
@@ -56,7 +56,7 @@ class Desk:
         """Whether the agent's stream is open."""
         return self._stream is not None
 
-    async def asked(self, task: AgentTask) -> tuple[Arrival, AgentAnswer | None]:
+    async def asked(self, task: AgentTask) -> tuple[Arrival, DeskAnswer | None]:
         """Lay a task down, and return how its answer came until the deadline. Never raises for what the agent does."""
         self._task, self._taken = task, False
         self._answer = asyncio.get_running_loop().create_future()
@@ -98,7 +98,7 @@ class Desk:
             if self._stream is mine:
                 self._stream = None
 
-    def answer(self, task_id: str, answer: AgentAnswer) -> str:
+    def answer(self, task_id: str, answer: DeskAnswer) -> str:
         """Take an answer. Returns why it counts for nothing, which is counted; empty where it is taken."""
         open_task = self._task is not None and self._answer is not None and self._task.id == task_id
         if open_task and self._answer is not None and not self._answer.done():

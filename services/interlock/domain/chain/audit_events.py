@@ -240,7 +240,8 @@ def events_page() -> str:
         "# Events of the audit trail\n\n"
         "Every type that Interlock writes (SPEC-011 §1, and what it adds), from `interlock/domain/chain/audit_events.py`. The audit\n"
         "service refuses an unknown type, another severity or a missing field. The data hold ids, hashes, numbers and\n"
-        "words of fixed lists: never a prompt, an answer, a claim or a fact. Upgrade the audit and session services before the sidecars.\n\n"
+        "words of fixed lists: never a prompt, an answer, a claim or a fact. Records of kernels (`KERNEL_`)\n"
+        "and of experiments (`DECISION_`) hold what agents put into them, since a state is made again from them. Upgrade the audit and session services before the sidecars.\n\n"
         "| type | severity | fields, *where known* | when |\n| --- | --- | --- | --- |\n"
     )
     return head + "".join(_row(one) for one in _TYPES)

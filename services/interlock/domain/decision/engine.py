@@ -11,7 +11,7 @@ from typing import Any
 from interlock.domain.decision import intake, proposals
 from interlock.domain.decision.definition import ExperimentRules
 from interlock.domain.decision.guards import GuardCheck, GuardView, guarded, remembered
-from interlock.domain.decision.intake import ReadAnswer, RefusedSignal, read_answer, read_signals
+from interlock.domain.decision.intake import TakenAnswer, RefusedSignal, read_answer, read_signals
 from interlock.domain.decision.proposals import ProposedAction, Refusal, read
 from interlock.domain.decision.reading import UNIT, digest, json_object
 from interlock.domain.decision.signals import Signal
@@ -84,7 +84,7 @@ class _Cycle:
             "inputs": inputs,
         }  # fmt: skip
 
-    def _spoken(self, answer: ReadAnswer) -> Sequence[ProposedAction]:
+    def _spoken(self, answer: TakenAnswer) -> Sequence[ProposedAction]:
         """Return the proposals of an agent, or those of its role's rules where it did not answer as it must."""
         if answer.speaker is Speaker.AGENT:
             return answer.proposals
@@ -149,7 +149,7 @@ class _Cycle:
     def _left_out(self) -> list[RefusedSignal]:
         return [*self.left_out, *(one for answer in self.answers for one in answer.refused_signals)]
 
-    def _account(self, told: Mapping[str, Any], answer: ReadAnswer) -> dict[str, Any]:
+    def _account(self, told: Mapping[str, Any], answer: TakenAnswer) -> dict[str, Any]:
         after = self._standing_after(answer)
         return {
             "agent": answer.agent.name, "arrival": str(answer.arrival), "fault": answer.fault, "spoke": str(answer.speaker),
@@ -157,7 +157,7 @@ class _Cycle:
             "faults": dict(told["faults"]), "too_large": list(told.get("too_large", [])),
         }  # fmt: skip
 
-    def _standing_after(self, answer: ReadAnswer) -> dict[str, Any]:
+    def _standing_after(self, answer: TakenAnswer) -> dict[str, Any]:
         usable = answer.arrival is Arrival.ANSWERED and not answer.fault
         return answer.standing.after(answer.arrival, usable=usable, rules=self.rules).told()
 

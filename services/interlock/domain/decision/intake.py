@@ -37,7 +37,7 @@ class RefusedSignal:
 
 
 @dataclass(frozen=True)
-class ReadAnswer:
+class TakenAnswer:
     """What one agent's answer came to."""
 
     agent: AgentDescriptor
@@ -81,7 +81,7 @@ def bounded(answer: Mapping[str, Any], rules: ExperimentRules, agents: int) -> d
     return {**answer, "signals": [], "proposals": [], "too_large": [len(signals), len(proposals)]}
 
 
-def read_answer(told: Mapping[str, Any], rules: ExperimentRules, *, snapshot_hash: str, now_us: int) -> ReadAnswer:
+def read_answer(told: Mapping[str, Any], rules: ExperimentRules, *, snapshot_hash: str, now_us: int) -> TakenAnswer:
     """Return what an agent's answer comes to. What it sent may be anything."""
     agent, standing = described(told["descriptor"], rules), AgentStanding.of(told["standing"])
     arrival = Arrival(told["arrival"])
@@ -101,7 +101,7 @@ def read_answer(told: Mapping[str, Any], rules: ExperimentRules, *, snapshot_has
         reason = fault or "AGENT_ON_PROBATION"
         refused = [*refused, *(Refusal(agent.name, one.id, reason, "INTAKE") for one in proposals)]
         left_out = [*left_out, *(RefusedSignal(agent.name, one["type"], reason) for one in kept)]
-    return ReadAnswer(
+    return TakenAnswer(
         agent, standing, arrival, fault, kept if speaks else (), left_out, proposals if speaks else (), refused
     )
 
