@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from interlock.api.decision.v1 import decision_pb2, decision_pb2_grpc
-from interlock.decision.agents.desks import DeskAnswer, Desk, Desks
+from interlock.decision.agents.desks import Desk, DeskAnswer, Desks
 from interlock.decision.agents.tickets import Tickets
 from interlock.decision.experiments import Experiments
 from interlock.decision.messages import (

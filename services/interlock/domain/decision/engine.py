@@ -11,7 +11,7 @@ from typing import Any
 from interlock.domain.decision import intake, proposals
 from interlock.domain.decision.definition import ExperimentRules
 from interlock.domain.decision.guards import GuardCheck, GuardView, guarded, remembered
-from interlock.domain.decision.intake import TakenAnswer, RefusedSignal, read_answer, read_signals
+from interlock.domain.decision.intake import RefusedSignal, TakenAnswer, read_answer, read_signals
 from interlock.domain.decision.proposals import ProposedAction, Refusal, read
 from interlock.domain.decision.reading import UNIT, digest, json_object
 from interlock.domain.decision.signals import Signal
