@@ -52,6 +52,10 @@ class DecisionClient:
             request = decision_pb2.RegisterAgentRequest(experiment=self.experiment, agent=agent)
             self.tickets[agent.name] = (await self.stub.RegisterAgent(request, metadata=self.metadata)).ticket
 
+    async def reinstate(self, agent: str, reason: str) -> None:
+        request = decision_pb2.ReinstateAgentRequest(experiment=self.experiment, agent=agent, reason=reason)
+        await self.stub.ReinstateAgent(request, metadata=self.metadata)
+
     async def run(self, cycle: int, snapshot: str = SNAPSHOT, signals: Any = ()) -> Any:
         request = decision_pb2.RunCycleRequest(
             experiment=self.experiment, cycle=cycle, snapshot_json=snapshot, signals=signals

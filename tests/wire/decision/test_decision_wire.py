@@ -221,8 +221,7 @@ async def test_an_agent_fails_after_so_many_is_on_probation_and_a_person_brings_
 
     async with hasty.working("protocol", switching):
         unheard = await hasty.run(5)
-        request = decision_pb2.ReinstateAgentRequest(experiment="search", agent="protocol", reason="mended")
-        await hasty.stub.ReinstateAgent(request, metadata=hasty.metadata)
+        await hasty.reinstate("protocol", "mended")
         heard = await hasty.run(6)
 
     assert [one.reason for one in unheard.rejected] == ["AGENT_ON_PROBATION"]
