@@ -121,7 +121,7 @@ class Experiments:
             raise exhausted("DECISION_SIGNALS_TOO_MANY", message)
         experiment_id = experiment_id_of(scope, name)
         async with self._lock(experiment_id):
-            state = await self._state(experiment_id)
+            state = await self._state(experiment_id, at_least=cycle - 1)
             if 1 <= cycle <= state.cycle:
                 return await self._trace(experiment_id, cycle, state)
             if cycle != state.cycle + 1:
@@ -146,7 +146,7 @@ class Experiments:
     async def trace(self, scope: str, name: str, cycle: int) -> tuple[str, SealedTrace]:
         """Return the sealed trace of a cycle. Refused with DECISION_CYCLE_NOT_FOUND."""
         experiment_id = experiment_id_of(scope, name)
-        state = await self._state(experiment_id)
+        state = await self._state(experiment_id, at_least=cycle)
         if not 1 <= cycle <= state.cycle:
             raise not_found("DECISION_CYCLE_NOT_FOUND", "no cycle of this number was decided", last=str(state.cycle))
         return experiment_id, await self._trace(experiment_id, cycle, state)
@@ -176,8 +176,11 @@ class Experiments:
             if records:
                 await self._sealed(experiment_id, state, records, refuse_others=True)
 
-    async def _state(self, experiment_id: str) -> ExperimentState:
+    async def _state(self, experiment_id: str, *, at_least: int = 0) -> ExperimentState:
+        """Return the state. A store that knows less than the caller does may have lost something: then the chain is asked."""
         found = await self._found(experiment_id)
+        if found is not None and found.cycle < at_least:
+            found = await self._restored(experiment_id)
         if found is None:
             raise not_found("DECISION_EXPERIMENT_NOT_FOUND", "there is no experiment of this name for this caller")
         return found
@@ -204,7 +207,10 @@ class Experiments:
                 raise
             return found
         cycles = [experiment.cycle_of(one) for one in records if one.type == "DECISION_CYCLE"]
-        await self._states.put(experiment_id, state, cycles)
+        try:
+            await self._states.put(experiment_id, state, cycles)
+        except Refused as refused:  # it is sealed, and so it is done: the store will be made what the chain says
+            log.warning("decision.not_kept", experiment_id=experiment_id, reason=refused.reason)
         return state
 
     async def _restored(self, experiment_id: str) -> ExperimentState | None:

@@ -20,8 +20,9 @@ from tests.support.decision_service import (
     serving,
     settings_of,
 )
-from tests.support.decisions import ANALYST, PROTOCOL, STRATEGY, TRAINER
+from tests.support.decisions import ANALYST, PROTOCOL, SNAPSHOT, STRATEGY, TRAINER
 from tests.support.sidecar.sidecar import Hooked
+from tests.support.valkey import Valkey
 
 
 @pytest.fixture
@@ -389,6 +390,75 @@ async def test_a_trace_that_somebody_changed_is_not_shown(tmp_path, redis_url):
         search = DecisionClient(stub)
 
         assert await refused(search.got(1)) == "CHAIN_BROKEN"
+
+
+@pytest.mark.req("DEC-6", "DEC-8")
+async def test_a_store_that_dies_in_the_middle_of_a_cycle_costs_one_deadline(tmp_path):
+    """The decision is sealed, so it is told; while the store is away nothing is decided; back, it is made what the chain says."""
+    (tmp_path / "store").mkdir()
+    with Valkey(tmp_path / "store") as store:
+        settings = settings_of(tmp_path, store.url, rpc_timeout_s=1)
+        async with opened_audit(settings) as audit, serving(settings, audit) as stub:
+            search = DecisionClient(stub)
+            await search.open(deadline_ms=700)
+            await search.register(PROTOCOL)
+
+            def killing(_task):
+                store.kill()
+                return {}
+
+            async with search.working("protocol", killing):
+                first = await search.run(1)
+            assert [one.arrival for one in first.agents] in (["LATE"], ["LEFT"])
+            assert await refused(search.run(2)) == "DECISION_STORE_UNAVAILABLE"
+            store.start()
+
+            assert (await search.run(2)).cycle == 2
+            assert next(one.decision_id for one in await search.list()) == first.decision_id
+
+
+@pytest.mark.req("DEC-6")
+async def test_a_store_that_was_set_back_decides_no_cycle_again(search, valkey):
+    """What it decides beside the chain is refused once, and from then on it is what the chain says."""
+    await search.register(PROTOCOL)
+    key = f"il:{{{(await search.describe()).experiment_id}}}:decision"
+    with valkey.client() as client:
+        old = client.dump(key)
+    async with search.working("protocol", switching):
+        first = await search.run(1)
+        with valkey.client() as client:
+            client.restore(key, 0, old, replace=True)
+        assert await refused(search.run(1)) == "DECISION_CHAIN_CONFLICT"
+        again = await search.run(1)
+
+    assert again.replayed
+    assert again.decision_id == first.decision_id
+
+
+@pytest.mark.req("DEC-8")
+async def test_a_caller_that_leaves_in_the_middle_leaves_nothing_behind(search):
+    """Nothing of that cycle is sealed; the agent's answer to it counts for nothing; the cycle is run by the next call."""
+    await search.register(PROTOCOL)
+    tasks = []
+    async with search.working("protocol", tasks.append):
+        request = decision_pb2.RunCycleRequest(experiment="search", cycle=1, snapshot_json=SNAPSHOT)
+        left = search.stub.RunCycle(request, metadata=search.metadata, timeout=30)
+        while not tasks:
+            await asyncio.sleep(0.01)
+        left.cancel()
+        await asyncio.gather(left, return_exceptions=True)
+        assert (await search.describe()).cycle == 0
+        running = asyncio.create_task(search.run(1))
+        while len(tasks) < 2:
+            await asyncio.sleep(0.01)
+        ticket = search.tickets["protocol"]
+        stale = await search.stub.Answer(decision_pb2.AnswerRequest(ticket=ticket, task_id=tasks[0].task_id))
+        fields = {"task_id": tasks[1].task_id, "snapshot_hash": tasks[1].snapshot_hash, "proposals": [proposes()]}
+        assert (await search.stub.Answer(decision_pb2.AnswerRequest(ticket=ticket, **fields))).taken
+        decision = await running
+
+    assert (stale.taken, stale.reason) == (False, "ANSWERED_LATE")
+    assert (decision.outcome, decision.replayed) == ("SWITCH_HPO", False)
 
 
 @pytest.mark.req("DEC-1")
