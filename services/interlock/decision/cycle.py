@@ -17,6 +17,7 @@ from interlock.domain.decision.experiment import ExperimentState
 from interlock.domain.decision.intake import bounded
 from interlock.domain.decision.signals import Signal
 from interlock.domain.decision.words import AgentAuthority, Arrival
+from interlock.runtime import failpoints
 
 
 class CycleRound:
@@ -38,6 +39,7 @@ class CycleRound:
         observing = [name for name in self._state.agents if name not in proposing]
         first = await self._asked(observing, inputs, heard(self._rules, {**inputs, "agents": []}))
         second = await self._asked(proposing, inputs, heard(self._rules, {**inputs, "agents": first}))
+        await failpoints.reached("decision.after_ask")
         return decide(self._rules, {**inputs, "agents": [*first, *second]})
 
     async def _asked(

@@ -23,6 +23,7 @@ from interlock.domain.decision.intake import MOST_GIVEN
 from interlock.domain.decision.reading import canonical, is_line, json_object
 from interlock.domain.decision.replay import Replayed, replayed
 from interlock.domain.errors import Refused, conflict, exhausted, invalid, not_found
+from interlock.runtime import failpoints
 from interlock.runtime.clock import Clock
 from interlock.runtime.rpc.deadline import Deadline
 
@@ -198,7 +199,9 @@ class Experiments:
     ) -> ExperimentState:
         """Seal records and keep the state after them. Where the chain went on without them, keep what it says."""
         try:
+            await failpoints.reached("decision.before_seal")
             await self._chains.seal(experiment_id, records, self._deadline())
+            await failpoints.reached("decision.after_seal")
         except Refused as refused:
             if refused.reason != CONFLICT:
                 raise
