@@ -109,7 +109,7 @@ class Outside:
         inner = {f"INTERLOCK_{n.upper()}_PORT": str(p) for n, p in zip(OURS, self.ports.values(), strict=False)}
         any_port = {
             f"INTERLOCK_{n}_PORT": "0"
-            for n in ("SIDECAR_HTTP", "SIDECAR_GRPC", "OVERSIGHT", "OVERSIGHT_HTTP", "METRICS")
+            for n in ("SIDECAR_HTTP", "SIDECAR_GRPC", "OVERSIGHT", "OVERSIGHT_HTTP", "DECISION", "METRICS")
         }
         (self.folder / name / "anchor").mkdir(parents=True, exist_ok=True)
         return {**bare, **wanted, **inner, **any_port, **own}

@@ -25,6 +25,8 @@ from interlock.domain.chain import audit_events
 from interlock.domain.chain.audit_events import SEVERITIES, TYPES
 from interlock.runtime.rpc.errors import answers_refusals
 from tests.support.audit.streaming import url, write_sinks
+from tests.support.decision_service import DecisionClient, serving
+from tests.support.decisions import PROTOCOL
 from tests.support.kernels import UNIT, KernelClient
 from tests.support.paths import ROOT
 from tests.support.policy import agents
@@ -211,6 +213,7 @@ async def test_every_producible_type_is_produced_with_its_fields(tmp_path, redis
             await windows(sidecar, made)
             await trees(sidecar, made)
             await kernels(sidecar)
+            await experiments(sidecar)
             await _gone(sidecar, audit)
             await _expired(sidecar)
             await receiver.until(lambda: any(posted.path == "/r" for posted in receiver.received))
@@ -269,6 +272,16 @@ async def kernels(sidecar: RunningSidecar) -> None:
         assert (await team.post("settle-compensation", **settled)).status_code == 200
     await team.post("emergency", action="leave", stop=True, key="stop")
     assert not (await team.execute("task", "late"))["verdict"]["approved"]
+
+
+async def experiments(sidecar: RunningSidecar) -> None:
+    """An experiment is opened, decides a cycle without its agent, and a person brings that back."""
+    async with serving(sidecar.settings.model_copy(update={"decision_port": 0}), sidecar.services["audit"]) as stub:
+        search = DecisionClient(stub)
+        await search.open(deadline_ms=50)
+        await search.register(PROTOCOL)
+        assert (await search.run(1)).outcome == "CONTINUE"
+        await search.reinstate("protocol", "mended")
 
 
 async def streamed(folder: Path, settings: dict[str, Any]) -> None:

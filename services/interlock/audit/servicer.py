@@ -10,7 +10,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.audit.erasure.erasure import Eraser
 from interlock.audit.holds.held import HeldResponses
 from interlock.audit.kept import KeptAnswers
-from interlock.audit.kernel.records import KernelRecords
+from interlock.audit.kernel.records import KernelRecords, decision_kind, kernel_kind
 from interlock.audit.merkle.checkpoints import Notary
 from interlock.audit.merkle.proofs import LogProofs
 from interlock.audit.requests import Note
@@ -60,7 +60,10 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         self._proofs = LogProofs(audit_log, self.readers, appender, sealer, notary)
         self._eraser = Eraser(appender, sealer)
         self._kept = KeptAnswers(audit_log, self.readers, appender, sealer, days=kept_days)
-        self._kernels = KernelRecords(audit_log, self.readers, appender, sealer, chains)
+        self._kernels, self._decisions = (
+            KernelRecords(kind, audit_log, self.readers, appender, sealer, chains)
+            for kind in (kernel_kind, decision_kind)
+        )
         self.holds = HeldResponses(
             audit_log, self.readers, chains, appender, sealer, require_anchored=self._require_anchored,
             viewed=self._writer.viewed,
@@ -228,7 +231,8 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
     ) -> audit_pb2.SealKernelResponse:
         """Append records of a kernel, each right after the one that it names."""
         del context
-        return await self._kernels.seal(request)
+        sequence = await self._kernels.seal(request.kernel_id, request.records, request.ByteSize())
+        return audit_pb2.SealKernelResponse(sequence=sequence)
 
     @answers_refusals(audit_pb2.GetKernelRecordResponse)
     async def GetKernelRecord(  # noqa: N802 - gRPC's name
@@ -236,7 +240,26 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
     ) -> audit_pb2.GetKernelRecordResponse:
         """Read the sealed records of a kernel."""
         del context
-        return await self._kernels.read(request)
+        records, timestamps = await self._kernels.read(request.kernel_id, request.after, request.limit)
+        return audit_pb2.GetKernelRecordResponse(records=records, timestamps=timestamps)
+
+    @answers_refusals(audit_pb2.SealDecisionResponse)
+    async def SealDecision(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.SealDecisionRequest, context: Any
+    ) -> audit_pb2.SealDecisionResponse:
+        """Append records of an experiment, each right after the one that it names."""
+        del context
+        sequence = await self._decisions.seal(request.experiment_id, request.records, request.ByteSize())
+        return audit_pb2.SealDecisionResponse(sequence=sequence)
+
+    @answers_refusals(audit_pb2.GetDecisionRecordResponse)
+    async def GetDecisionRecord(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.GetDecisionRecordRequest, context: Any
+    ) -> audit_pb2.GetDecisionRecordResponse:
+        """Read the sealed records of an experiment."""
+        del context
+        records, _ = await self._decisions.read(request.experiment_id, request.after, request.limit)
+        return audit_pb2.GetDecisionRecordResponse(records=records)
 
     @answers_refusals(audit_pb2.GetCheckpointResponse)
     async def GetCheckpoint(  # noqa: N802 - gRPC's name

@@ -25,7 +25,7 @@ from interlock.runtime.settings.model import Settings
 PROVIDER = "https://api.openai.com/v1"
 """Where an agent of the openai SDK goes by itself."""
 
-FREE_PORTS = ("SIDECAR_HTTP", "SIDECAR_GRPC", "OVERSIGHT", "OVERSIGHT_HTTP")
+FREE_PORTS = ("SIDECAR_HTTP", "SIDECAR_GRPC", "OVERSIGHT", "OVERSIGHT_HTTP", "DECISION")
 """Ports that any free one will do for: the agent is told which one it is."""
 
 SERVE = (sys.executable, "-c", "from interlock.cli.main import run; run()", "serve", "-o", "json")

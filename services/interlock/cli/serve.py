@@ -22,8 +22,9 @@ import typer
 import uvloop
 from prometheus_client import disable_created_metrics
 
+from interlock.cli.notices import log_stray, missing_package, profile_line, warn_of_no_reviewers
 from interlock.cli.output import DEFECT, OK, Format, Output, print_json, print_refusal
-from interlock.domain.errors import Refused, unavailable
+from interlock.domain.errors import Refused
 from interlock.runtime import failpoints, integrity, logging, memory, telemetry
 from interlock.runtime.http.server import WebServer, listen, operations
 from interlock.runtime.rpc.errors import internal
@@ -39,6 +40,7 @@ from interlock.runtime.settings.profile_files import ProfileName
 from interlock.runtime.settings.values import without_password
 
 if TYPE_CHECKING:
+    from interlock.decision.wiring import OpenedDecision
     from interlock.sidecar.wiring import Sidecar
 
 log = structlog.get_logger()
@@ -49,8 +51,6 @@ FRONT_MARGIN_BYTES = 262_144
 
 # The event loop and the models' threads wait for the text thread's bytecode: so long each time, and many times in a call.
 SWITCH_S = 0.001
-
-NO_REVIEWERS_HINT = "what a person should review is halted; set INTERLOCK_REVIEWERS_FILE to have it held instead"
 
 Ready = Callable[[], Awaitable[Mapping[str, str]]]
 
@@ -64,6 +64,7 @@ class ServedProcess(StrEnum):
     AUDIT = "audit"
     SIDECAR = "sidecar"
     OVERSIGHT = "oversight"
+    DECISION = "decision"
     INJECTOR = "injector"
 
 
@@ -125,7 +126,7 @@ class _Process:
         self._say(f"  {profile_line(self.settings)}")
         log.info("serve.profile", profile=self.settings.profile, unaware_callers=self.settings.unaware_callers)
         if self.name in {None, ServedProcess.POLICY}:
-            _warn_of_no_reviewers(self.settings)
+            warn_of_no_reviewers(self.settings)
         for variable in unknown_variables(os.environ):
             log.warning("setting.unknown", setting=variable, hint="no setting has this name; see docs/configuration.md")
         for name, hint in deprecated(self.settings).items():
@@ -156,15 +157,21 @@ class _Process:
         readiness = self._until_stopped(lambda: unready_across(inner))
         mesh = Mesh.local(**services)
         sidecar = await self._open_sidecar(mesh, readiness, listener)
+        decision = self._open_decision(mesh, readiness)
         self._ends.push_async_callback(self._drain)
+        self._ends.callback(decision.leave)
         for name, service in services.items():
             inner.append((await self._serve_grpc(name, service)).readiness)
         await self._serve_oversight(mesh, readiness)
+        await self._serve_grpc("decision", decision.service)
         await self._serve_fronts(sidecar, listener)
         return readiness
 
     async def _start_one(self, name: ServedProcess) -> Ready:
-        fronts = {"sidecar": self._start_sidecar, "oversight": self._start_oversight, "injector": self._start_injector}
+        fronts = {
+            "sidecar": self._start_sidecar, "oversight": self._start_oversight, "injector": self._start_injector,
+            "decision": self._start_decision,
+        }  # fmt: skip
         if start := fronts.get(name):
             return await start()
         self._probe_ports(name)
@@ -195,6 +202,26 @@ class _Process:
         self._ends.push_async_callback(self._drain)
         await self._serve_oversight(mesh, readiness)
         return readiness
+
+    async def _start_decision(self) -> Ready:
+        listener = self._metrics_listener()
+        mesh = Mesh.remote(self.settings)
+        self._ends.push_async_callback(mesh.close)
+        decision = self._open_decision(mesh, mesh.unready_dependencies)
+        self._ends.push_async_callback(self._drain)
+        self._ends.callback(decision.leave)
+        server = await self._serve_grpc("decision", decision.service)
+        readiness = self._until_stopped(server.readiness.unready_dependencies)
+        await self._serve_http("metrics", operations(readiness, self.settings), listener)
+        return readiness
+
+    def _open_decision(self, mesh: Mesh, readiness: Ready) -> OpenedDecision:
+        from interlock.decision.wiring import open_decision
+
+        self._or_aside("decision").close()
+        decision = open_decision(self.settings, mesh, readiness)
+        self._ends.push_async_callback(decision.service.close)
+        return decision
 
     async def _start_injector(self) -> Ready:
         injector = importlib.import_module("interlock.injector.wiring").open_injector(self.settings)
@@ -246,7 +273,7 @@ class _Process:
         try:
             service: Service = await importlib.import_module(f"interlock.{name}.wiring").open_service(self.settings)
         except ModuleNotFoundError as error:
-            raise _missing_package(name, error) from None
+            raise missing_package(name, error) from None
         self._ends.push_async_callback(service.close)
         self._say(f"  {name} opened in {time.monotonic() - begin:.1f} s")
         return service
@@ -331,7 +358,7 @@ class _Process:
 
     def _catch_signals(self, starting: asyncio.Task[Any] | None) -> None:
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(_log_stray)
+        loop.set_exception_handler(log_stray)
 
         def stop(number: int) -> None:
             if self._stop.is_set():
@@ -366,35 +393,3 @@ class _Process:
         if not self.as_json:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
-
-
-def _missing_package(name: str, error: ModuleNotFoundError) -> Refused:
-    package = (error.name or "").split(".")[0]
-    if package == "interlock":
-        raise error
-    return unavailable(
-        "PACKAGE_MISSING",
-        f"the {name} service needs the package {package}",
-        retry_after_ms=0,
-        hint=f"pip install 'interlock[{'dpe' if name == 'dpe' else 'all'}]'",
-    )
-
-
-def profile_line(settings: Settings) -> str:
-    """Return in one line what the profile does to callers that know nothing of CRP, and what it takes to enforce."""
-    if settings.unaware_callers == "observe":
-        return (
-            f"profile {settings.profile}: answers to callers that know nothing of CRP are watched, not stopped; "
-            "to enforce: --profile enforce"
-        )
-    return f"profile {settings.profile}: every caller is held to the policy and the budget"
-
-
-def _warn_of_no_reviewers(settings: Settings) -> None:
-    if settings.reviewers_file is None and not settings.reviewers_by_rpc:
-        log.warning("serve.no_reviewers", hint=NO_REVIEWERS_HINT)
-
-
-def _log_stray(_loop: Any, context: dict[str, Any]) -> None:
-    """Log an unhandled exception by type and place only, because its text could contain a prompt."""
-    log.error("loop.stray_exception", exc_info=context.get("exception"))

@@ -34,7 +34,7 @@ class MeshFailedError(RuntimeError):
 def environment(state_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
     """Return this process's environment with the demonstration's settings and no other INTERLOCK_ ones."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
-    servers = ("SIDECAR_HTTP", "SIDECAR_GRPC", "OVERSIGHT_HTTP", "METRICS")
+    servers = ("SIDECAR_HTTP", "SIDECAR_GRPC", "OVERSIGHT_HTTP", "DECISION", "METRICS")
     ports = {f"INTERLOCK_{name}_PORT": "0" for name in servers}
     return {**inherited, **ports, "INTERLOCK_PROFILE": "enforce", "INTERLOCK_STATE_DIR": str(state_dir), **settings}
 

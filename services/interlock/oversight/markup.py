@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from interlock.domain.visible import character_name, segments
+from interlock.oversight.visible import character_name, segments
 
 FOLD = 4_000
 """Characters of one text that are shown at once; the rest is folded, and its size is shown."""

@@ -27,12 +27,12 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.domain.errors import Refused, forbidden, invalid, not_found, unauthenticated
 from interlock.domain.held import readable_texts
 from interlock.domain.signed import MalformedError, parse_json
-from interlock.domain.visible import visible
 from interlock.oversight import pages
 from interlock.oversight.console import expires_at
 from interlock.oversight.live.routes import ROUTES
 from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.oversight.views import View
+from interlock.oversight.visible import visible
 from interlock.runtime.clock import iso8601
 from interlock.runtime.http.body import read_body
 from interlock.runtime.http.server import operations

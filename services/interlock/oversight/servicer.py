@@ -9,9 +9,9 @@ from interlock.api.oversight.v1 import oversight_pb2, oversight_pb2_grpc
 from interlock.domain import ids
 from interlock.domain.errors import unauthenticated
 from interlock.domain.held import readable_texts
-from interlock.domain.visible import visible
 from interlock.oversight.console import Console, expires_at
 from interlock.oversight.views import View
+from interlock.oversight.visible import visible
 from interlock.runtime.clock import iso8601
 from interlock.runtime.rpc.errors import answers_refusals
 

@@ -60,6 +60,9 @@ POINTS: Mapping[str, str] = {
     "kernel.after_step": "after a kernel decided, before the sidecar is told",
     "kernel.before_seal": "after a kernel decided, before its records are sealed",
     "kernel.after_seal": "after the records of a kernel were sealed, before its store is told",
+    "decision.after_ask": "after the agents of a cycle answered, before the engine decides",
+    "decision.before_seal": "after a cycle was decided, before it is sealed",
+    "decision.after_seal": "after a cycle was sealed, before the store is told",
     "session.after_restore": "after a session was written again",
 }
 """The points before and after every durable step: name → description."""

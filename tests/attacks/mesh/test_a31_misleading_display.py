@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.domain.visible import segments, visible
 from interlock.oversight.markup import FOLD, quoted, said
+from interlock.oversight.visible import segments, visible
 
 SPOOFS = {
     "\u202e": "U+202E", "\u2066": "U+2066", "\u200b": "U+200B", "\u200d": "U+200D", "\ufeff": "U+FEFF",

@@ -55,7 +55,7 @@ def mesh(tmp_path_factory):
 @pytest.mark.timeout(180)
 def test_a32_one_process_listens_on_its_fronts_and_nowhere_else(mesh):
     """No TCP port of session, policy, dpe, audit or oversight: not by default, and not behind another name."""
-    assert set(mesh.ports) == {"sidecar_http", "sidecar_grpc", "oversight_http"}
+    assert set(mesh.ports) == {"sidecar_http", "sidecar_grpc", "oversight_http", "decision"}
     assert listening(mesh) == set(mesh.ports.values())
     assert set(mesh.sockets) == {"session", "policy", "dpe", "audit", "oversight"}
 

@@ -27,7 +27,9 @@ STOP_S = 20.0
 # A child of a test hears nothing of the developer's own INTERLOCK_ settings, and speaks plainly.
 _BARE = {name: value for name, value in os.environ.items() if not name.startswith(("INTERLOCK_", "OTEL_"))}
 
-ANY_PORT = {f"INTERLOCK_{name}_PORT": "0" for name in ("SIDECAR_HTTP", "SIDECAR_GRPC", "OVERSIGHT_HTTP", "METRICS")}
+ANY_PORT = {
+    f"INTERLOCK_{name}_PORT": "0" for name in ("SIDECAR_HTTP", "SIDECAR_GRPC", "OVERSIGHT_HTTP", "DECISION", "METRICS")
+}
 
 ON_PORTS: Mapping[str, Any] = {
     "allow_plaintext": "true",

@@ -1,17 +1,17 @@
-"""Sealing and reading the records of kernels.
+"""Sealing and reading the records of kernels and of experiments, each kind in chains of its own.
 
-A kernel's chain is the one history of it. A record is appended only right after the one that it names; where the chain has another one
+Such a chain is the one history of its subject. A record is appended only right after the one that it names; where the chain has another one
 in its place, nothing is appended. So a store that was set back, or went apart at a failover, cannot go on beside the chain.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.audit.requests import Note, json_object
 from interlock.audit.sealing.appender import Appender
@@ -22,48 +22,80 @@ from interlock.audit.store.log import AuditLog, Writing
 from interlock.domain import ids
 from interlock.domain.chain import audit_events
 from interlock.domain.chain.chain import EventRecord
-from interlock.domain.errors import conflict, invalid, unavailable
+from interlock.domain.errors import Refused, conflict, invalid, unavailable
 
 MOST_RECORDS, PAGE = 512, 500
-PREFIX = "KERNEL_"
+
+
+@dataclass(frozen=True)
+class RecordKind:
+    """What the records of one kind are called, in the chain and in refusals."""
+
+    prefix: str
+    conflict: Refused
+    truncated: Refused
+
+
+def kernel_kind() -> RecordKind:
+    """Return the kind of kernels' records."""
+    return RecordKind(
+        "KERNEL_",
+        conflict("KERNEL_CHAIN_CONFLICT", "the chain has another record in this place"),
+        unavailable("KERNEL_RECORD_TRUNCATED", "the kernel's record was removed", retry_after_ms=0),
+    )
+
+
+def decision_kind() -> RecordKind:
+    """Return the kind of experiments' records."""
+    return RecordKind(
+        "DECISION_",
+        conflict("DECISION_CHAIN_CONFLICT", "the chain has another record in this place"),
+        unavailable("DECISION_RECORD_TRUNCATED", "the experiment's record was removed", retry_after_ms=0),
+    )
 
 
 class KernelRecords:
-    """The records of kernels, in chains of their own."""
+    """The records of kernels or of experiments, in chains of their own."""
 
-    def __init__(
-        self, audit_log: AuditLog, readers: Readers, appender: Appender, sealer: Sealer, chains: VerifiedChains
-    ) -> None:
+    def __init__(  # noqa: PLR0917 - the parts of the audit service, as its servicer has them
+        self, kind: Callable[[], RecordKind], audit_log: AuditLog, readers: Readers, appender: Appender, sealer: Sealer,
+        chains: VerifiedChains,
+    ) -> None:  # fmt: skip
+        self._kind = kind
         self._log, self._readers, self._chains = audit_log, readers, chains
         self._appender, self._sealer = appender, sealer
 
-    async def seal(self, request: audit_pb2.SealKernelRequest) -> audit_pb2.SealKernelResponse:
-        """Append records after the last one. Refused with KERNEL_CHAIN_CONFLICT where the chain has others in their place."""
-        kernel_id = ids.check("crp_sess_", request.kernel_id)
-        if not 1 <= len(request.records) <= MOST_RECORDS:
-            raise invalid("KERNEL_RECORDS_INVALID", f"1 to {MOST_RECORDS} records are sealed at a time")
-        given = [(one, _note(one)) for one in request.records]
-        work = partial(_append, sealer=self._sealer, kernel_id=kernel_id, given=given)
-        return audit_pb2.SealKernelResponse(sequence=await self._appender.submit(work, size=request.ByteSize()))
+    async def seal(self, chain_id: str, records: Sequence[session_pb2.KernelRecord], size: int) -> int:
+        """Append records of *size* bytes after the last one, and return its number.
 
-    async def read(self, request: audit_pb2.GetKernelRecordRequest) -> audit_pb2.GetKernelRecordResponse:
-        """Return the records after one, only from a chain that verifies: a budget is made again from them."""
-        kernel_id = ids.check("crp_sess_", request.kernel_id)
-        if request.after < 0 or request.limit < 0:
+        Refused with KERNEL_CHAIN_CONFLICT or DECISION_CHAIN_CONFLICT where the chain has others in their place.
+        """
+        chain_id = ids.check("crp_sess_", chain_id)
+        if not 1 <= len(records) <= MOST_RECORDS:
+            raise invalid("KERNEL_RECORDS_INVALID", f"1 to {MOST_RECORDS} records are sealed at a time")
+        kind = self._kind()
+        given = [(one, _note(one, kind)) for one in records]
+        work = partial(_append, sealer=self._sealer, kernel_id=chain_id, given=given, kind=kind)
+        last: int = await self._appender.submit(work, size=size)
+        return last
+
+    async def read(self, chain_id: str, after: int, limit: int) -> tuple[list[session_pb2.KernelRecord], list[str]]:
+        """Return the records after one and their times, only from a chain that verifies: a state is made again from them."""
+        chain_id = ids.check("crp_sess_", chain_id)
+        if after < 0 or limit < 0:
             raise invalid("INVALID_FIELD", "after and limit are 0 or more", field="after")
-        async with self._chains.reporting(kernel_id):
-            found = await self._readers.run(partial(self._records, kernel_id, request.after, request.limit))
-        return audit_pb2.GetKernelRecordResponse(
-            records=[_message(one) for one in found], timestamps=[one.timestamp for one in found]
-        )
+        async with self._chains.reporting(chain_id):
+            found = await self._readers.run(partial(self._records, chain_id, after, limit))
+        return [_message(one) for one in found], [one.timestamp for one in found]
 
     def _records(self, kernel_id: str, after: int, limit: int) -> list[EventRecord]:
         self._chains.verified(kernel_id, again="due")
         found: list[EventRecord] = []
+        prefix = self._kind().prefix
         # A record's place in the chain is never before its number.
         at = after
         while page := self._log.events(kernel_id, after=at, limit=PAGE):
-            found += [one for one in page if one.event_type.startswith(PREFIX) and _number(one) > after]
+            found += [one for one in page if one.event_type.startswith(prefix) and _number(one) > after]
             at = page[-1].sequence
             if limit and len(found) >= limit:
                 break
@@ -71,46 +103,47 @@ class KernelRecords:
 
 
 def _append(
-    writing: Writing, *, sealer: Sealer, kernel_id: str, given: Sequence[tuple[session_pb2.KernelRecord, Note]]
-) -> int:
-    number, link = _last(writing, kernel_id)
+    writing: Writing, *, sealer: Sealer, kernel_id: str, given: Sequence[tuple[session_pb2.KernelRecord, Note]],
+    kind: RecordKind,
+) -> int:  # fmt: skip
+    number, link = _last(writing, kernel_id, kind)
     fresh: list[Note] = []
     for record, note in given:
         if record.sequence <= number:
             if fresh or not writing.has_event(kernel_id, "", note.event_type, note.data_json):
-                raise _conflict(record)
+                raise _conflict(record, kind)
         elif record.sequence == number + 1 and record.previous == link:
             fresh.append(note)
             number, link = record.sequence, record.link
         else:
-            raise _conflict(record)
+            raise _conflict(record, kind)
     if fresh:
         sealer.record(writing, kernel_id, "", fresh)
     return number
 
 
-def _last(writing: Writing, kernel_id: str) -> tuple[int, str]:
+def _last(writing: Writing, kernel_id: str, kind: RecordKind) -> tuple[int, str]:
     """Return number and link of the last record in the chain; the audit service's own events may follow it."""
     head, _ = writing.head(kernel_id)
     at = head
     while at > 0:
         for event in reversed(writing.since(kernel_id, at).events):
-            if event.event_type.startswith(PREFIX):
+            if event.event_type.startswith(kind.prefix):
                 return _number(event), str(json.loads(event.data_json)["link"])
         if at == 1:
             break
         at = max(1, at - 2 * (head - at + 1))
     if head:
-        raise unavailable("KERNEL_RECORD_TRUNCATED", "the kernel's record was removed", retry_after_ms=0)
+        raise kind.truncated
     return 0, ""
 
 
-def _note(record: session_pb2.KernelRecord) -> Note:
+def _note(record: session_pb2.KernelRecord, kind: RecordKind) -> Note:
     data = {**_object(record.data_json), "link": record.link}
     if data.get("sequence") != str(record.sequence) or data.get("previous") != record.previous or not record.link:
         raise invalid("KERNEL_RECORDS_INVALID", "a record names its number, its link and the one before it")
-    if not record.type.startswith(PREFIX):
-        raise invalid("KERNEL_RECORDS_INVALID", "a record is of a kernel's type")
+    if not record.type.startswith(kind.prefix):
+        raise invalid("KERNEL_RECORDS_INVALID", "a record is of a type of its kind")
     text = json_object("data_json", json.dumps(data))
     audit_events.check(record.type, record.severity, data)
     return Note(record.type, record.severity, text, "")
@@ -139,6 +172,6 @@ def _number(event: EventRecord) -> int:
     return int(json.loads(event.data_json)["sequence"])
 
 
-def _conflict(record: session_pb2.KernelRecord) -> Exception:
-    message = "the chain has another record in this place"
-    return conflict("KERNEL_CHAIN_CONFLICT", message, sequence=str(record.sequence))
+def _conflict(record: session_pb2.KernelRecord, kind: RecordKind) -> Refused:
+    kind.conflict.metadata["sequence"] = str(record.sequence)
+    return kind.conflict

@@ -28,7 +28,7 @@ from interlock.domain.errors import invalid, unavailable
 from interlock.runtime.tls.mutual import dns_name, spiffe_id
 
 SERVICES = ("session", "policy", "dpe", "audit", "oversight")
-MEMBERS = (*SERVICES, "sidecar", "operator")
+MEMBERS = (*SERVICES, "sidecar", "decision", "operator")
 AUTHORITY_DAYS = 3650
 # A peer's clock that is a little behind must not refuse a new certificate.
 BACKDATED = timedelta(minutes=5)

@@ -22,7 +22,7 @@ from interlock.cli.output import Format, Output, print_json, refusals
 from interlock.cli.oversight.reviewer_key import approved, private_key
 from interlock.domain import approval, held, ids
 from interlock.domain.errors import invalid, unavailable
-from interlock.domain.visible import visible
+from interlock.oversight.visible import visible
 from interlock.runtime.clock import system_clock
 from interlock.runtime.pictures import picture
 from interlock.runtime.rpc.client import call_service

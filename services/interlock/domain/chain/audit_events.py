@@ -40,6 +40,8 @@ _CKF = "Nothing: the knowledge store of the hosted product is out of scope; fact
 
 _KERNEL = "sequence previous link at_ms approved version checks changes dropped moments"
 
+_DECISION = "sequence previous link at_us"
+
 _TYPES = (
     # SPEC-011 §1.1
     _type("SESSION_CREATED", "INFO", "session_id scope safety_policy_hash",
@@ -215,6 +217,18 @@ _TYPES = (
           own=True),
     _type("KERNEL_REJECTED", "WARN", _KERNEL, "action key costs", "An action was rejected: every check is in it.",
           own=True),
+    # Experiments (docs/decision.md): a trace replays, so what agents signalled and proposed is in it
+    _type("DECISION_OPENED", "INFO", _DECISION + " name definition", "", "An experiment begins, with all that holds in it.",
+          own=True),
+    _type("DECISION_AGENT", "INFO", _DECISION + " agent", "", "An agent was registered, or its descriptor replaced.",
+          own=True),
+    _type("DECISION_REINSTATED", "WARN", _DECISION + " name reason", "", "A person made an agent ACTIVE again.",
+          own=True),
+    _type("DECISION_CYCLE", "INFO",
+          _DECISION + " cycle decision_id outcome chosen parts trace_hash rules_hash snapshot_hash rejected", "",
+          "A cycle was decided. `trace_hash` is of the trace, which follows in parts.", own=True),
+    _type("DECISION_TRACE", "INFO", _DECISION + " cycle part text", "", "A part of the trace of a cycle.",
+          own=True),
 )  # fmt: skip
 
 TYPES: Mapping[str, EventType] = {one.name: one for one in _TYPES}
@@ -245,7 +259,8 @@ def events_page() -> str:
         "# Events of the audit trail\n\n"
         "Every type that Interlock writes (SPEC-011 §1, and what it adds), from `interlock/domain/chain/audit_events.py`. The audit\n"
         "service refuses an unknown type, another severity or a missing field. The data hold ids, hashes, numbers and\n"
-        "words of fixed lists: never a prompt, an answer, a claim or a fact. Upgrade the audit and session services before the sidecars.\n\n"
+        "words of fixed lists: never a prompt, an answer, a claim or a fact. Records of kernels (`KERNEL_`)\n"
+        "and of experiments (`DECISION_`) hold what agents put into them, since a state is made again from them. Upgrade the audit and session services before the sidecars.\n\n"
         "| type | severity | fields, *where known* | when |\n| --- | --- | --- | --- |\n"
     )
     return head + "".join(_row(one) for one in _TYPES)

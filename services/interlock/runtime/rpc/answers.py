@@ -57,6 +57,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "DropKeptAnswerResponse": ("dropped",),
     "StepKernelResponse": ("kernel_id",),
     "SealKernelResponse": ("sequence",),
+    "SealDecisionResponse": ("sequence",),
 }
 """Answer → fields without which it is none. Scalars must not be their default."""
 
@@ -85,7 +86,7 @@ EMPTY_ANSWERS = frozenset({
     "FailWindowResponse", "AbandonWindowResponse", "AcknowledgeMovesResponse", "RestoreTreeResponse", "RestoreCallerResponse",
     "IdentifyAgentResponse", "ListReviewersResponse", "CheckSummaryResponse", "GetContentsResponse", "DropContentResponse",
     "GetCallerRecordResponse", "GetCallerResponse", "ListSessionsResponse", "ListHeldResponse", "ReservePlaceResponse", "ReleasePlaceResponse",
-    "AcknowledgeKernelResponse", "RestoreKernelResponse", "GetKernelRecordResponse",
+    "AcknowledgeKernelResponse", "RestoreKernelResponse", "GetKernelRecordResponse", "GetDecisionRecordResponse",
 })  # fmt: skip
 """Answers that may be empty and then allow nothing: nobody registered, nothing kept, nothing released, no place."""
 

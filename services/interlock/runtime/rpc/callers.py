@@ -20,13 +20,14 @@ DENIED = Counter(
     "interlock_callers_denied", "Calls inside the mesh that the caller may not make.", ["service", "method", "caller"]
 )
 
-MEMBERS = frozenset({"session", "policy", "dpe", "audit", "sidecar", "oversight", "operator"})
+MEMBERS = frozenset({"session", "policy", "dpe", "audit", "sidecar", "oversight", "decision", "operator"})
 """All members of a mesh. ``operator`` is the operator's command line."""
 
 UNKNOWN = "unknown"
 
 _SIDECAR = frozenset({"sidecar"})
 _OVERSIGHT = frozenset({"oversight"})
+_DECISION = frozenset({"decision"})
 _OPERATOR = frozenset({"operator"})
 _ALL = _SIDECAR | _OVERSIGHT | _OPERATOR
 
@@ -104,6 +105,8 @@ CALLERS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "EraseSession": _OPERATOR,
         "SealKernel": _SIDECAR,
         "GetKernelRecord": _SIDECAR,
+        "SealDecision": _DECISION,
+        "GetDecisionRecord": _DECISION,
     },
     "oversight": {
         "Challenge": _OPERATOR,

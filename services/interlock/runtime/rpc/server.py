@@ -26,7 +26,7 @@ REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"
 MAX_METADATA_BYTES = 16_384
 MAX_CONCURRENT_STREAMS = 1024
 
-FRONTS = frozenset({"sidecar"})
+FRONTS = frozenset({"sidecar", "decision"})
 """Services that agents call. Agents present an API key, and no certificate of the mesh."""
 
 

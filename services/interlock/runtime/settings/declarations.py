@@ -98,6 +98,8 @@ class SettingDeclarations(BaseSettings):
     """Port of the oversight service where it is served by itself with certificates, or allow_plaintext. 0: any free port."""
     oversight_http_port: Port = 7075
     """Port of the reviewers' page. 0: any free port."""
+    decision_port: Port = 7086
+    """Port of the decision service, for the owners of experiments and their agents. 0: any free port."""
     metrics_port: Port = 9464
     """Port of /metrics for services without HTTP. 0: any free port."""
     injector_port: Port = 7443
@@ -141,8 +143,7 @@ class SettingDeclarations(BaseSettings):
     """Whether a front that other machines reach may serve keys that no list names, where something before it checks them.
     Absent: it needs api_keys_file, or agents_file with require_registered_agents: API_KEYS_REQUIRED."""
     require_verified_code: bool = False
-    """Whether a process whose code cannot be verified against its package, such as a source checkout, refuses to start
-    with CODE_UNVERIFIED. Absent: it says so."""
+    """Whether a process whose code cannot be verified, such as a source checkout, refuses to start (CODE_UNVERIFIED)."""
 
     # == Certificates
 
@@ -380,8 +381,7 @@ class SettingDeclarations(BaseSettings):
     """YAML file of the webhooks that audit events are streamed to (docs/webhooks.md). Read again when it changes; a bad
     one refuses to start, later it is told and the good one stays. Absent: none."""
     report_uri_hosts: HostNames = ""
-    """Hosts to which violations may be reported where a policy's report-uri names them, separated by commas; exact
-    names. Absent: no report is delivered, and each is counted."""
+    """Exact hosts that a policy's report-uri may name, separated by commas. Absent: no report is delivered, and each is counted."""
     report_secret: SecretStr | None = None
     """Secret that reports are signed with, whsec_ and base64; two, with a space, during a change of it."""
     egress_allow: Origins = ""

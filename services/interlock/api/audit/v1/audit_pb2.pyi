@@ -2560,3 +2560,119 @@ class GetKernelRecordResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetKernelRecordResponse: _TypeAlias = GetKernelRecordResponse  # noqa: Y015
+
+@_typing.final
+class SealDecisionRequest(_message.Message):
+    """SealDecisionRequest carries records of one experiment."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXPERIMENT_ID_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
+    experiment_id: _builtins.str
+    """Id of the experiment's audit chain."""
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[_session_pb2.KernelRecord]:
+        """Records, in order, without gaps; at most 512. Their types begin with DECISION_."""
+
+    def __init__(
+        self,
+        *,
+        experiment_id: _builtins.str = ...,
+        records: _abc.Iterable[_session_pb2.KernelRecord] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["experiment_id", b"experiment_id", "records", b"records"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SealDecisionRequest: _TypeAlias = SealDecisionRequest  # noqa: Y015
+
+@_typing.final
+class SealDecisionResponse(_message.Message):
+    """SealDecisionResponse acknowledges: all of them are durable."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Number of the chain's last record."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing was sealed."""
+
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "sequence", b"sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SealDecisionResponse: _TypeAlias = SealDecisionResponse  # noqa: Y015
+
+@_typing.final
+class GetDecisionRecordRequest(_message.Message):
+    """GetDecisionRecordRequest names an experiment and a place in its chain."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXPERIMENT_ID_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    experiment_id: _builtins.str
+    """Id of the experiment's audit chain."""
+    after: _builtins.int
+    """Number of the last record that the caller has; 0: from the first."""
+    limit: _builtins.int
+    """Most records to return; 0: all."""
+    def __init__(
+        self,
+        *,
+        experiment_id: _builtins.str = ...,
+        after: _builtins.int = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "experiment_id", b"experiment_id", "limit", b"limit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDecisionRecordRequest: _TypeAlias = GetDecisionRecordRequest  # noqa: Y015
+
+@_typing.final
+class GetDecisionRecordResponse(_message.Message):
+    """GetDecisionRecordResponse is a part of the chain."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORDS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[_session_pb2.KernelRecord]:
+        """Records, in order; none for an experiment that the log does not know."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing was read."""
+
+    def __init__(
+        self,
+        *,
+        records: _abc.Iterable[_session_pb2.KernelRecord] | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["records", b"records", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDecisionRecordResponse: _TypeAlias = GetDecisionRecordResponse  # noqa: Y015

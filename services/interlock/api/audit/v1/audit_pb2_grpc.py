@@ -160,6 +160,16 @@ class AuditServiceStub:
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordResponse.FromString,
                 _registered_method=True)
+        self.SealDecision = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/SealDecision',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.SealDecisionRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.SealDecisionResponse.FromString,
+                _registered_method=True)
+        self.GetDecisionRecord = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/GetDecisionRecord',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordResponse.FromString,
+                _registered_method=True)
         self.ListHeld = channel.unary_unary(
                 '/interlock.api.audit.v1.AuditService/ListHeld',
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListHeldRequest.SerializeToString,
@@ -385,6 +395,21 @@ class AuditServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SealDecision(self, request, context):
+        """SealDecision appends records of an experiment to its chain, by the rule of SealKernel. Refused with CONFLICT
+        (DECISION_CHAIN_CONFLICT) where the chain has another record in their place, and then nothing is appended.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDecisionRecord(self, request, context):
+        """GetDecisionRecord reads the sealed records of an experiment after one, from a chain that verifies.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListHeld(self, request, context):
         """ListHeld lists responses that are or were held for a reviewer, the oldest first.
         """
@@ -541,6 +566,16 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.GetKernelRecord,
                     request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordRequest.FromString,
                     response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordResponse.SerializeToString,
+            ),
+            'SealDecision': grpc.unary_unary_rpc_method_handler(
+                    servicer.SealDecision,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.SealDecisionRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.SealDecisionResponse.SerializeToString,
+            ),
+            'GetDecisionRecord': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDecisionRecord,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordResponse.SerializeToString,
             ),
             'ListHeld': grpc.unary_unary_rpc_method_handler(
                     servicer.ListHeld,
@@ -1239,6 +1274,60 @@ class AuditService:
             '/interlock.api.audit.v1.AuditService/GetKernelRecord',
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordRequest.SerializeToString,
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SealDecision(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/SealDecision',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.SealDecisionRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.SealDecisionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDecisionRecord(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/GetDecisionRecord',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordResponse.FromString,
             options,
             channel_credentials,
             insecure,

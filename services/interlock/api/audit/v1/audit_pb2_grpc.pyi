@@ -118,6 +118,12 @@ class AuditServiceStub:
     """
     GetKernelRecord: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetKernelRecordRequest, _audit_pb2.GetKernelRecordResponse]
     """GetKernelRecord reads the sealed records of a kernel after one, from a chain that verifies."""
+    SealDecision: _grpc.UnaryUnaryMultiCallable[_audit_pb2.SealDecisionRequest, _audit_pb2.SealDecisionResponse]
+    """SealDecision appends records of an experiment to its chain, by the rule of SealKernel. Refused with CONFLICT
+    (DECISION_CHAIN_CONFLICT) where the chain has another record in their place, and then nothing is appended.
+    """
+    GetDecisionRecord: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetDecisionRecordRequest, _audit_pb2.GetDecisionRecordResponse]
+    """GetDecisionRecord reads the sealed records of an experiment after one, from a chain that verifies."""
     ListHeld: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ListHeldRequest, _audit_pb2.ListHeldResponse]
     """ListHeld lists responses that are or were held for a reviewer, the oldest first."""
     GetHeld: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetHeldRequest, _audit_pb2.GetHeldResponse]
@@ -219,6 +225,12 @@ class AuditServiceAsyncStub(AuditServiceStub):
     """
     GetKernelRecord: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetKernelRecordRequest, _audit_pb2.GetKernelRecordResponse]  # type: ignore[assignment]
     """GetKernelRecord reads the sealed records of a kernel after one, from a chain that verifies."""
+    SealDecision: _aio.UnaryUnaryMultiCallable[_audit_pb2.SealDecisionRequest, _audit_pb2.SealDecisionResponse]  # type: ignore[assignment]
+    """SealDecision appends records of an experiment to its chain, by the rule of SealKernel. Refused with CONFLICT
+    (DECISION_CHAIN_CONFLICT) where the chain has another record in their place, and then nothing is appended.
+    """
+    GetDecisionRecord: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetDecisionRecordRequest, _audit_pb2.GetDecisionRecordResponse]  # type: ignore[assignment]
+    """GetDecisionRecord reads the sealed records of an experiment after one, from a chain that verifies."""
     ListHeld: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListHeldRequest, _audit_pb2.ListHeldResponse]  # type: ignore[assignment]
     """ListHeld lists responses that are or were held for a reviewer, the oldest first."""
     GetHeld: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetHeldRequest, _audit_pb2.GetHeldResponse]  # type: ignore[assignment]
@@ -467,6 +479,24 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_audit_pb2.GetKernelRecordResponse, _abc.Awaitable[_audit_pb2.GetKernelRecordResponse]]:
         """GetKernelRecord reads the sealed records of a kernel after one, from a chain that verifies."""
+
+    @_abc_1.abstractmethod
+    def SealDecision(
+        self,
+        request: _audit_pb2.SealDecisionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.SealDecisionResponse, _abc.Awaitable[_audit_pb2.SealDecisionResponse]]:
+        """SealDecision appends records of an experiment to its chain, by the rule of SealKernel. Refused with CONFLICT
+        (DECISION_CHAIN_CONFLICT) where the chain has another record in their place, and then nothing is appended.
+        """
+
+    @_abc_1.abstractmethod
+    def GetDecisionRecord(
+        self,
+        request: _audit_pb2.GetDecisionRecordRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.GetDecisionRecordResponse, _abc.Awaitable[_audit_pb2.GetDecisionRecordResponse]]:
+        """GetDecisionRecord reads the sealed records of an experiment after one, from a chain that verifies."""
 
     @_abc_1.abstractmethod
     def ListHeld(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.domain.visible import visible
+from interlock.oversight.visible import visible
 
 
 @pytest.mark.req("OVR-5")

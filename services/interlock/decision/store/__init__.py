@@ -1,0 +1,1 @@
+"""Where the states of experiments are kept: a port, its twin in memory, and Valkey."""

@@ -1,0 +1,69 @@
+"""`interlock decision` against real processes: `serve audit` and `serve decision` over one Valkey (DEC-6, SVC-1)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import grpc
+import pytest
+
+from interlock.api.decision.v1.decision_pb2_grpc import DecisionServiceStub
+from tests.support.decision_service import DecisionClient, proposes
+from tests.support.decisions import PROTOCOL
+from tests.support.servers.processes import Process, environment, run
+
+pytestmark = [pytest.mark.req("DEC-6", "SVC-1"), pytest.mark.long]
+
+
+@pytest.fixture
+def served(tmp_path, redis_url):
+    """Both services as processes of their own, on sockets of one state folder; the front on any free port."""
+    env = environment(tmp_path / "state", {"redis_url": redis_url})
+    processes = [Process(tmp_path, name, env).start() for name in ("audit", "decision")]
+    try:
+        for one in processes:
+            one.wait()
+        yield processes[1].ports["decision"]
+    finally:
+        for one in processes:
+            one.stop()
+
+
+async def decided(port: int) -> None:
+    """Two cycles of one agent."""
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        search = DecisionClient(DecisionServiceStub(channel))
+        await search.open()
+        await search.register(PROTOCOL)
+        async with search.working("protocol", lambda _: {"proposals": [proposes()]}):
+            assert (await search.run(1)).outcome == "SWITCH_HPO"
+            assert (await search.run(2)).outcome == "CONTINUE"
+
+
+def test_decisions_are_listed_shown_and_replayed_and_a_bent_one_is_told(served, tmp_path):
+    """The list has both cycles, the trace says why, the replay is the same; of a changed file it names the place."""
+    asyncio.run(decided(served))
+    env, at = environment(tmp_path / "cli") | {"OPENAI_API_KEY": "alice"}, ("--at", f"127.0.0.1:{served}")
+    listed = json.loads(run("decision", "list", "search", *at, "-o", "json", env=env).stdout)
+    shown = run("decision", "show", "search", "2", *at, env=env).stdout
+    same = run("decision", "replay", "search", "1", *at, env=env)
+    file = tmp_path / "trace.json"
+    file.write_text(run("decision", "show", "search", "1", *at, "-o", "json", env=env).stdout)
+    offline = run("decision", "replay", str(file), env=env)
+    told = json.loads(file.read_text())
+    file.write_text(json.dumps({**told, "trace": told["trace"].replace('"score', '"scare').replace("0.9", "0.95")}))
+    bent = run("decision", "replay", str(file), "-o", "json", env=env)
+    foreign = run("decision", "list", "search", *at, env=env | {"OPENAI_API_KEY": "mallory"})
+
+    assert [(one["cycle"], one["outcome"], one["chosen"]) for one in listed] == [
+        (1, "SWITCH_HPO", "protocol/p1"), (2, "CONTINUE", ""),
+    ]  # fmt: skip
+    assert "COOLDOWN_ACTIVE" in shown
+    assert (same.returncode, offline.returncode) == (0, 0)
+    assert same.stdout.startswith("the same, ")
+    assert bent.returncode == 1
+    assert json.loads(bent.stdout)["differs_at"]
+    assert foreign.returncode == 2
+    assert "DECISION_EXPERIMENT_NOT_FOUND" in foreign.stderr
+    assert run("decision", "replay", str(tmp_path / "none.json"), env=env).returncode == 2

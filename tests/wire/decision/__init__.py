@@ -1,0 +1,1 @@
+"""The decision service over real gRPC."""
