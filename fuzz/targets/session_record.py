@@ -5,7 +5,7 @@ from __future__ import annotations
 from fuzz.reading import told
 from interlock.domain.session.state import Status
 from interlock.session.store import records
-from interlock.session.store.redis import _readable  # what the store itself reads with
+from interlock.session.store.batcher import readable  # what the store itself reads with
 from interlock.session.terms import terms_to_json
 
 WORDS = (
@@ -30,7 +30,7 @@ def TestOneInput(data: bytes) -> None:
 
 
 def _state(fields: dict[str, bytes]) -> records.SessionState:
-    with _readable():
+    with readable():
         return records.state_from(fields)
 
 

@@ -35,7 +35,7 @@ SAFE_KEYS = frozenset({
     "event", "level", "timestamp", "logger", "trace_id", "where", "exception",
     # ids: minted by Interlock, checked by shape, never secret
     "session_id", "root_session_id", "parent_session_id", "window_id", "trail_id", "request_id", "report_id",
-    "agent_type", "scope", "key_version", "root_window_id", "caller_id", "kernel_id", "uid",
+    "agent_type", "scope", "key_version", "root_window_id", "caller_id", "kernel_id", "experiment_id", "uid",
     # names from Interlock's code and settings
     "service", "services", "method", "code", "reason", "kind", "state", "from_state", "to_state", "status", "name",
     "action", "decision", "directive", "directives", "level_name", "pattern", "risk", "risk_level", "strategy", "stage", "stages",

@@ -26,6 +26,9 @@ def calls(token: str, session: str, pointer: str) -> dict[str, list]:
     parent = sidecar_pb2.CallContext(agent_session_parent=session)
     return {
         "Dispatch": [sidecar_pb2.DispatchRequest(chat_request=CHAT, context=one) for one in (context, pointed, parent)],
+        "DispatchStream": [
+            sidecar_pb2.DispatchRequest(chat_request=CHAT, context=one) for one in (context, pointed, parent)
+        ],
         "Check": [sidecar_pb2.CheckRequest(text="x", context=one) for one in (context, pointed)],
         "StartSession": [sidecar_pb2.StartSessionRequest(parent=sidecar_pb2.Parent(session_token=token))],
         "GetSession": [sidecar_pb2.GetSessionRequest(session_token=token)],
@@ -61,7 +64,8 @@ async def test_a37_what_one_key_has_no_other_key_sees(tmp_path, upstream, provid
         for method, requests in calls(token, session, pointer).items():
             for request in requests:
                 with pytest.raises(grpc.aio.AioRpcError) as caught:
-                    await getattr(sidecar.stub, method)(request, metadata=tuple(BOB.items()))
+                    call = getattr(sidecar.stub, method)(request, metadata=tuple(BOB.items()))
+                    _ = [part async for part in call] if hasattr(call, "__aiter__") else await call
                 assert caught.value.code() in {
                     grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT,
                 }, (method, caught.value)  # fmt: skip

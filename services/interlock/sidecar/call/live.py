@@ -28,7 +28,7 @@ class AnswerPart:
         return AnswerPart(self.reasoning + more.reasoning, self.text + more.text)
 
 
-class Sink(Protocol):
+class ByteSink(Protocol):
     """Takes the bytes of a provider's answer while they come in."""
 
     done: bool
@@ -46,7 +46,7 @@ class Sink(Protocol):
         ...
 
 
-class Reader(Sink, Protocol):
+class Reader(ByteSink, Protocol):
     """Reads a provider's answer while it comes in, in whatever API the provider is asked by."""
 
     changed: asyncio.Event

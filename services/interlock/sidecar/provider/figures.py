@@ -15,7 +15,7 @@ from prometheus_client import Histogram
 
 from interlock.domain.errors import Refused
 from interlock.runtime import telemetry
-from interlock.sidecar.call.live import Sink
+from interlock.sidecar.call.live import ByteSink
 
 _OF_A_CALL = ["gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model"]
 TOKENS = Histogram(
@@ -52,7 +52,7 @@ def provider_name(host: str) -> str:
 class FirstChunk:
     """A reader around another one, which measures when a stream's first bytes come."""
 
-    def __init__(self, into: Sink, host: str, model: str) -> None:
+    def __init__(self, into: ByteSink, host: str, model: str) -> None:
         self._into, self._begun = into, time.perf_counter()
         self._measured = FIRST_CHUNK.labels("chat", provider_name(host), MODELS.label(model))
         self._came, self.done = False, into.done

@@ -15,7 +15,7 @@ import structlog
 from interlock.domain.errors import Kind, Refused, unavailable
 from interlock.runtime import telemetry
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.call.live import Reader, Sink
+from interlock.sidecar.call.live import ByteSink, Reader
 from interlock.sidecar.openai import fields, strictjson
 from interlock.sidecar.openai.completion import AnswerAsked, Completion
 from interlock.sidecar.openai.faults import malformed
@@ -118,7 +118,7 @@ class Upstream:
         content = strictjson.dumps(body)
         return await self._ask("POST", self._api.embeddings, key, min(timeout_s, self._timeout_s), content)
 
-    async def stream(self, body: Mapping[str, Any], into: Sink, *, key: str | None, timeout_s: float) -> None:
+    async def stream(self, body: Mapping[str, Any], into: ByteSink, *, key: str | None, timeout_s: float) -> None:
         """Have the provider stream its answer to a chat request *into* a reader. One that does not stream answers at once."""
         if self._conventions:
             into = FirstChunk(into, self.provider, body["model"])
@@ -149,7 +149,7 @@ class Upstream:
 
     async def _ask(
         self, method: str, path: str, key: str | None, timeout_s: float, content: bytes | None = None,
-        *, into: Sink | None = None,
+        *, into: ByteSink | None = None,
     ) -> bytes:  # fmt: skip
         self.require()
         try:
@@ -170,7 +170,7 @@ class Upstream:
             raise self._failure(response, data)
         return data
 
-    def _headers(self, key: str | None, content: bytes | None, into: Sink | None) -> dict[str, str]:
+    def _headers(self, key: str | None, content: bytes | None, into: ByteSink | None) -> dict[str, str]:
         """Nothing of the caller's request headers passes but its key, and that only without an own key."""
         bearer = self._own_key.get_secret_value() if self._own_key else key
         return {
@@ -180,7 +180,7 @@ class Upstream:
             **{name: value for name, value in telemetry.inject() if name == "traceparent"},
         }
 
-    async def _body(self, response: httpx.Response, into: Sink | None = None) -> bytes:
+    async def _body(self, response: httpx.Response, into: ByteSink | None = None) -> bytes:
         if response.headers.get("content-encoding", "identity") != "identity":
             raise malformed("CONTENT_ENCODING")
         if into is not None and response.headers.get("content-type", "").startswith(_EVENTS):
