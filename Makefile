@@ -15,6 +15,8 @@ AGENTS_VENV ?= .venv-agents
 PYTEST := $(BIN)/python -m pytest
 # Processes of the default suite. A file's tests stay together: they share servers.
 JOBS ?= 2
+# Tests wait for processes and leases more than they compute: three at a time keep two cores busy.
+TESTS_AT_ONCE ?= 3
 
 .PHONY: help demo demo-tree serve test test-quick test-long clients kube-lint agents fix train-smoke fault fuzz coverage mutation quality check bench clean
 
@@ -34,9 +36,9 @@ serve: $(STAMPS)/demo ## the whole mesh in one process on embedded parts
 test: $(STAMPS)/dev ## every test but the long ones; no Docker (AREA=dpe: those of one house)
 ifdef AREA
 	files=$$($(BIN)/python scripts/quick_tests.py --area $(AREA)); \
-	  $(PYTEST) -m "not long" -n $(JOBS) --dist loadfile $(ARGS) $$files
+	  $(PYTEST) -m "not long" -n $(TESTS_AT_ONCE) --dist loadfile $(ARGS) $$files
 else
-	$(PYTEST) -m "not long" -n $(JOBS) --dist loadfile $(ARGS)
+	$(PYTEST) -m "not long" -n $(TESTS_AT_ONCE) --dist loadfile $(ARGS)
 endif
 
 test-quick: $(STAMPS)/dev ## under a minute: unit, property and repo tests of what changed since main; no server, no model
