@@ -56,6 +56,7 @@ async def test_a_part_that_the_judge_is_not_given_is_noticed(tmp_path, upstream,
 
 
 @pytest.mark.long
+@pytest.mark.timeout(400)  # hundreds of calls, one after the other
 @pytest.mark.parametrize("api", parity.PROVIDERS)
 async def test_every_combination_is_released_after_analysis_or_refused_for_one_of_its_parts(
     tmp_path, running_provider, api
