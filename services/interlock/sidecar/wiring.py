@@ -13,6 +13,7 @@ from interlock.api.kernel.v1 import kernel_pb2, kernel_pb2_grpc
 from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
 from interlock.domain.errors import unavailable
 from interlock.domain.headers import headers
+from interlock.runtime.keys.api_keys import load_api_keys, require_keys
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.peers import AuditPeer, Peers
 from interlock.runtime.rpc.service import Service
@@ -30,7 +31,6 @@ from interlock.sidecar.apis.completions.adapter import Completions
 from interlock.sidecar.apis.messages.adapter import Messages
 from interlock.sidecar.apis.responses.adapter import Responses
 from interlock.sidecar.call.binding import binding_reader
-from interlock.sidecar.call.identity import load_api_keys, require_keys
 from interlock.sidecar.closing import Closing
 from interlock.sidecar.fronts.conditional import ConditionalCalls
 from interlock.sidecar.fronts.front import Front

@@ -20,13 +20,13 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.audit.v1.audit_pb2_grpc import AuditServiceStub
 from interlock.domain.errors import Refused
 from interlock.policy.reviewers import load_reviewers
+from interlock.runtime.keys.api_keys import require_keys
 from interlock.runtime.keys.derivation import load_keyring
 from interlock.runtime.rpc.places import address_to_call, own_socket, socket_to_serve
 from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.rpc.sockets import OwnedSocket
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.rereading import read_content
-from interlock.sidecar.call.identity import require_keys
 from tests.support.servers.probe import PolicyProbe, policy_service
 from tests.support.servers.processes import Process, Processes, environment, run
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import interlock
-from interlock.sidecar.call.identity import load_api_keys
+from interlock.runtime.keys.api_keys import load_api_keys
 
 pytestmark = pytest.mark.req("TOK-1")
 

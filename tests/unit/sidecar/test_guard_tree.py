@@ -16,11 +16,11 @@ from interlock.domain.budget import Micros
 from interlock.domain.errors import Refused
 from interlock.domain.headers import headers
 from interlock.domain.held import unpacked
+from interlock.runtime.keys.api_keys import ANONYMOUS, Caller
 from interlock.sidecar import requests
 from interlock.sidecar.admission.admission import Admitted
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.envelope import CallEvidence, ContextOptions
-from interlock.sidecar.call.identity import ANONYMOUS, Caller
 from interlock.sidecar.context.packing import Packed
 from interlock.sidecar.fronts import batch, hierarchy
 from interlock.sidecar.fronts.batch import Item

@@ -66,7 +66,7 @@ def configuration(settings: Settings, environment: Mapping[str, str]) -> Iterato
         yield line(name, ProbeStatus.WARN, "deprecated", hint)
     yield refusable(line, "state_dir", partial(_require_writable, settings.state_dir), str(settings.state_dir))
     if settings.api_keys_file:
-        from interlock.sidecar.call.identity import load_api_keys
+        from interlock.runtime.keys.api_keys import load_api_keys
 
         yield refusable(
             line, "api_keys_file", lambda: load_api_keys(settings.api_keys_file), str(settings.api_keys_file)

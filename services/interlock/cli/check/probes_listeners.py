@@ -47,7 +47,7 @@ def _inner_places(line: Callable[..., ProbeFinding], settings: Settings) -> Prob
 
 
 def _require_keys(settings: Settings) -> None:
-    from interlock.sidecar.call.identity import require_keys
+    from interlock.runtime.keys.api_keys import require_keys
 
     require_keys(settings)
 

@@ -16,6 +16,7 @@ from interlock.domain.headers.awareness import aware
 from interlock.domain.headers.headers import APPROVAL, FAN_IN, FAN_OUT, RequestHeaders
 from interlock.domain.session.session_refusals import LEFT_OPEN, RECOVERABLE
 from interlock.runtime import failpoints
+from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.errors import unwrap
 from interlock.runtime.rpc.peers import Peers
@@ -34,7 +35,6 @@ from interlock.sidecar.admission.start_session import (
     nothing_to_spend,
 )
 from interlock.sidecar.call.binding import UNBOUND, CallBinding
-from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.settlement.effects import SettlementEffects
 from interlock.sidecar.settlement.leases import Leases
 from interlock.sidecar.trail import response_headers

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import forbidden
+from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import PolicyPeer
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.call.identity import Caller
 
 MOST_KEPT = 4096
 """Callers that are remembered; the one that was looked up longest ago goes first."""

@@ -13,10 +13,10 @@ from interlock.domain.errors import Kind, Refused, invalid
 from interlock.domain.headers import propagation as crossing
 from interlock.domain.headers.headers import APPROVAL, RequestHeaders
 from interlock.domain.headers.propagation import Direction
+from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers
 from interlock.sidecar.admission.agents import check_type
-from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.settlement.recovery import Recovery
 from interlock.sidecar.trail import response_headers, tree_events
 from interlock.sidecar.trail.response_headers import ResponseHeaders

@@ -13,13 +13,13 @@ from interlock.domain.errors import Kind, Refused, conflict, forbidden, halted, 
 from interlock.domain.headers.awareness import aware
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.runtime import failpoints
+from interlock.runtime.keys.api_keys import UNVERIFIED, Caller
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.agents import terms_of
 from interlock.sidecar.admission.explanation import tell_caller_halt
 from interlock.sidecar.admission.policies import Policies, check_layers, stricter
-from interlock.sidecar.call.identity import UNVERIFIED, Caller
 from interlock.sidecar.settlement.recovery import Recovery
 from interlock.sidecar.trail import response_headers, tree_events
 from interlock.sidecar.trail.response_headers import ResponseHeaders

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from interlock.domain.held import STREAMED
-from interlock.sidecar.call.identity import Caller
+from interlock.runtime.keys.api_keys import Caller
 from interlock.sidecar.call.live import AnswerPart
 from interlock.sidecar.openai.chat import Chat
 from interlock.sidecar.openai.completion import Completion

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock.domain import held
+from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.apis.api import HALTED, ApiRequest, Lines, StreamWriter
-from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.call.live import AnswerPart
 from interlock.sidecar.openai import chat, sse, strictjson
 from interlock.sidecar.openai.completion import Completion

@@ -12,10 +12,10 @@ from typing import Any
 from interlock.api.audit.v1 import audit_pb2
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.domain.held import CHAT
+from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.sidecar.call.binding import UNBOUND, CallBinding
 from interlock.sidecar.call.envelope import CallEvidence
-from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.call.live import Live
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.trail import events

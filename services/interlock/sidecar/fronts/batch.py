@@ -18,9 +18,9 @@ from interlock.api.common.v1 import common_pb2
 from interlock.domain.budget import Micros, as_decimal, budget_warning
 from interlock.domain.errors import Refused, forbidden, invalid
 from interlock.domain.headers.headers import RequestHeaders
+from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.rpc.errors import internal
 from interlock.sidecar.call.call import Call
-from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.closing import Governed
 from interlock.sidecar.fronts.front import Front
 from interlock.sidecar.fronts.hierarchy import token_in

@@ -21,7 +21,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Refused
 from interlock.domain.headers.headers import ANY, RequestHeaders
-from interlock.sidecar.call.identity import Caller
+from interlock.runtime.keys.api_keys import Caller
 from interlock.sidecar.fronts.sessions import Sessions
 from interlock.sidecar.openai import strictjson
 from interlock.sidecar.trail.response_headers import ResponseHeaders

@@ -21,10 +21,10 @@ from interlock.domain.errors import Refused
 from interlock.domain.headers.awareness import aware
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.domain.session.session_refusals import refusal
+from interlock.runtime.keys.api_keys import UNVERIFIED, Caller
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.sidecar.admission.explanation import tell_caller_halt
 from interlock.sidecar.admission.start_session import check_residency
-from interlock.sidecar.call.identity import UNVERIFIED, Caller
 from interlock.sidecar.fronts.front import Front
 from interlock.sidecar.fronts.reading import body_of, header_lines, read_headers, while_connected
 from interlock.sidecar.fronts.responses import headers_of_reply

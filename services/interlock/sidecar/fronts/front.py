@@ -16,12 +16,12 @@ from interlock.domain.errors import exhausted, invalid, unauthenticated
 from interlock.domain.headers.awareness import aware
 from interlock.domain.headers.headers import BATCH, RequestHeaders
 from interlock.domain.held import CHAT, TEXT
+from interlock.runtime.keys.api_keys import ApiKeys, Caller
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call import envelope
 from interlock.sidecar.call.binding import UNBOUND, BindingReader, CallBinding
 from interlock.sidecar.call.call import Call
-from interlock.sidecar.call.identity import ApiKeys, Caller
 from interlock.sidecar.call.live import Live, Reader
 from interlock.sidecar.closing import Governed
 from interlock.sidecar.fronts import agentic, hierarchy

@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from interlock.domain.errors import unauthenticated
+from interlock.runtime.keys.api_keys import Caller
 from interlock.sidecar.apis.api import Api, ApiRequest, KeepingApi, form_of
-from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.fronts import streamed
 from interlock.sidecar.fronts.front import Front
 from interlock.sidecar.fronts.reading import body_of, header_lines, read_headers, while_connected

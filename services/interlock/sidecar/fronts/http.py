@@ -24,12 +24,12 @@ from interlock.domain.headers import headers
 from interlock.runtime import telemetry
 from interlock.runtime.http.outcomes import EXEMPLAR, REASON, TOLD, TRACE
 from interlock.runtime.http.server import operations
+from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.rpc.errors import internal
 from interlock.sidecar.admission.delegation import headers_of
 from interlock.sidecar.apis.api import Api, KeepingApi
 from interlock.sidecar.call.binding import CallBinding
 from interlock.sidecar.call.call import Call
-from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.fronts import embeddings, generation, kernel_http, models, wellknown
 from interlock.sidecar.fronts.batch import BatchItem, Item, govern_batch
 from interlock.sidecar.fronts.front import DelegationRequest, Front

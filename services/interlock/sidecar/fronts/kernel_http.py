@@ -13,7 +13,7 @@ from starlette.responses import Response
 from interlock.api.kernel.v1 import kernel_pb2
 from interlock.domain.errors import invalid
 from interlock.domain.headers.headers import RequestHeaders
-from interlock.sidecar.call.identity import Caller
+from interlock.runtime.keys.api_keys import Caller
 from interlock.sidecar.fronts.responses import json_response
 from interlock.sidecar.openai import strictjson
 from interlock.sidecar.settlement.kernels import Kernels

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from interlock.domain.errors import invalid
 from interlock.domain.headers import headers
 from interlock.runtime.http.body import read_body
+from interlock.runtime.keys.api_keys import Caller
 from interlock.sidecar.apis.api import Lines
-from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.fronts.front import Front, too_large
 
 A = TypeVar("A")

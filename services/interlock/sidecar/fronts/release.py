@@ -28,10 +28,10 @@ from interlock.domain.held import Held
 from interlock.domain.session.session_refusals import ANCESTOR_ENDED, ANCESTOR_EXHAUSTED
 from interlock.domain.session.session_refusals import refusal as session_refusal
 from interlock.domain.session.token import claimed, root_of
+from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.settlement.recovery import Recovery, settlement
 from interlock.sidecar.trail import response_headers, sealed_report
 from interlock.sidecar.trail.response_headers import ResponseHeaders

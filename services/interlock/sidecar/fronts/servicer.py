@@ -15,13 +15,13 @@ from interlock.domain import held
 from interlock.domain.errors import Refused, invalid, unauthenticated
 from interlock.domain.headers import headers
 from interlock.domain.headers.headers import RequestHeaders
+from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.errors import to_message
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.delegation import headers_of
 from interlock.sidecar.call.binding import CallBinding
 from interlock.sidecar.call.call import Call
-from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.call.live import AnswerPart, Live
 from interlock.sidecar.closing import Governed
 from interlock.sidecar.fronts import streamed

@@ -9,13 +9,13 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused, not_found
 from interlock.domain.headers.headers import RequestHeaders
+from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.agents import CallerAgents
 from interlock.sidecar.admission.delegation import Delegations
 from interlock.sidecar.admission.start_session import Origin, SessionStarter
-from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.settlement.recovery import Recovery
 from interlock.sidecar.trail import events
 from interlock.sidecar.trail.response_headers import ResponseHeaders

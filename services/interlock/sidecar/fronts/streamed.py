@@ -16,9 +16,9 @@ import structlog
 from starlette.responses import Response, StreamingResponse
 
 from interlock.domain.errors import Refused
+from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.rpc.errors import internal
 from interlock.sidecar.apis.api import Api, ApiRequest, StreamWriter
-from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.call.live import AnswerPart, Live
 from interlock.sidecar.closing import Governed
 from interlock.sidecar.fronts.responses import SAFE, refused_body, status_of

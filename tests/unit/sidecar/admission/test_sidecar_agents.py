@@ -12,6 +12,7 @@ from interlock.api.policy.v1 import policy_pb2, policy_pb2_grpc
 from interlock.api.session.v1 import session_pb2
 from interlock.api.session.v1.session_pb2_grpc import SessionServiceServicer
 from interlock.domain.errors import Kind, Refused, unavailable
+from interlock.runtime.keys.api_keys import ApiKeys
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.errors import answers_refusals
 from interlock.runtime.rpc.mesh import Mesh
@@ -19,7 +20,6 @@ from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission import agents
 from interlock.sidecar.admission.agents import CallerAgents
-from interlock.sidecar.call.identity import ApiKeys
 
 CALLER = ApiKeys(None).caller(["Bearer orch-key"])
 OTHER = ApiKeys(None).caller(["Bearer legal-key"])

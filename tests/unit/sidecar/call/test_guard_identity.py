@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from interlock.domain.errors import Kind, Refused
-from interlock.sidecar.call.identity import ApiKeys, load_api_keys
+from interlock.runtime.keys.api_keys import ApiKeys, load_api_keys
 
 KEY = "sk-test-key-0123456789"
 DIGEST = hashlib.sha256(KEY.encode()).hexdigest()

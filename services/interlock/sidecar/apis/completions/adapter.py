@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from interlock.domain import held
+from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.apis.api import ApiRequest, Lines, StreamWriter
-from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.openai.completion import Completion
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from interlock.domain import held
 from interlock.domain.errors import unauthenticated
+from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.apis.api import ApiRequest, Lines, StreamWriter
-from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.openai.completion import Completion
 
 

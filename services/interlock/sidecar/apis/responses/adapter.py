@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from interlock.domain import held
+from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.rpc.peers import AuditPeer
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.apis.api import ApiRequest, Lines, StreamWriter
-from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.openai import strictjson
 from interlock.sidecar.openai.completion import Completion
 
