@@ -285,6 +285,35 @@ async def test_parts_that_were_lost_when_a_window_was_full_are_charged_all_the_s
     assert "left_open" not in full.text
 
 
+@pytest.mark.req("BUD-4", "DAG-9")
+async def test_parts_that_ended_unsealed_when_a_window_was_full_are_on_record_as_failed(tmp_path, running, provider):
+    """Their own calls could not say so any more: who asks on does it."""
+    away = True
+
+    async def fail(_request) -> None:
+        if away:
+            raise unavailable("SESSION_STORE_UNAVAILABLE", "the store is away")
+
+    def broken(services):
+        return {**services, "session": Hooked(services["session"], FailWindow=fail, AbandonWindow=fail)}
+
+    short = {"max_fan_out": 2, "request_timeout_s": 1, "rpc_timeout_s": 0.5}
+    async with running_sidecar(tmp_path, upstream=running.base_url, wrap=broken, **short) as sidecar:
+        root = await sidecar.chat("All?")
+        provider.fails(500)
+        lost = await fan_out(sidecar, root, "1?", "2?")
+        away, nodes = False, {}
+        async with asyncio.timeout(30):
+            while len(nodes) < 3:
+                [further] = await fan_out(sidecar, root, "3?")
+                assert reason_of(further) == "MAX_FAN_OUT_EXCEEDED"
+                nodes = await dag(sidecar, root)
+                await asyncio.sleep(0.05)
+
+    assert [one.status_code for one in lost] == [502, 502]
+    assert [one.status for one in nodes.values() if one.pattern == "FAN_OUT"] == ["FAILED", "FAILED"]
+
+
 @pytest.mark.req("AGT-3")
 async def test_a_window_fans_out_no_wider_than_the_limit(tmp_path, running, provider):
     """Of siblings that race, exactly as many win as there is room for; the others are told the limit."""

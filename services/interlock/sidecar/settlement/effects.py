@@ -110,8 +110,8 @@ class SettlementEffects:
     ) -> None:
         """Settle or fail the windows that were left open in a session that is full, for a call that was *refused* there.
 
-        No opening looks at them any more: without this, a charge that was sealed would never count, and the places of parts that
-        failed would stay taken. Refused with WINDOW_ALREADY_SETTLED and a fresh token when one was sealed.
+        No opening looks at them any more: without this, a charge that was sealed would never count, and a fan-in would wait for parts
+        that were never sealed. Refused with WINDOW_ALREADY_SETTLED and a fresh token when one was sealed.
         """
         session_id, root = refused.metadata["session_id"], refused.metadata["root_session_id"]
         for entry in left_open.split(","):
