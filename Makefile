@@ -18,7 +18,7 @@ JOBS ?= 2
 # Tests wait for processes and leases more than they compute: three at a time keep two cores busy.
 TESTS_AT_ONCE ?= 3
 
-.PHONY: help demo demo-tree serve test test-quick test-long clients kube-lint agents fix train-smoke fault fuzz coverage mutation quality check bench clean
+.PHONY: help demo demo-tree serve test test-quick test-long clients kube-lint kube agents fix train-smoke fault fuzz coverage mutation quality check bench clean demo-kernel demo-decide
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,12 @@ demo: $(STAMPS)/demo ## install what is needed, then show a governed conversatio
 
 demo-tree: $(STAMPS)/demo ## the same for a tree: an orchestrator and three specialists, one of which spends the budget of all
 	@$(BIN)/interlock demo --tree
+
+demo-kernel: $(STAMPS)/demo ## five agents in five processes share 100; one is killed in the middle of a saga, and all are stopped
+	@$(BIN)/interlock demo --kernel
+
+demo-decide: $(STAMPS)/decide ## a real search for hyper-parameters, steered by four agents of which one is killed; the same without agents
+	@$(BIN)/interlock demo --decide
 
 serve: $(STAMPS)/demo ## the whole mesh in one process on embedded parts
 	@$(BIN)/interlock serve
@@ -45,13 +51,16 @@ test-quick: $(STAMPS)/dev ## under a minute: unit, property and repo tests of wh
 	$(BIN)/python scripts/quick_tests.py --jobs $(JOBS) -- $(ARGS)
 
 test-long: $(STAMPS)/dev ## the long tests: the wheel in a fresh environment, faults
-	$(PYTEST) -m long --timeout 900 $(ARGS)
+	$(PYTEST) -m long --timeout 900 -n $(JOBS) --dist loadfile $(ARGS)
 
-clients: $(STAMPS)/dev ## stubs for Go and Java, and one conformance script played by Go, Node and Python; skips a toolchain that is missing
+clients: $(STAMPS)/dev ## stubs, and one conformance script played by Go, Node, Rust, Java and Python; skips a toolchain that is missing
 	$(PYTEST) --timeout 900 tests/clients $(ARGS)
 
 kube-lint: $(STAMPS)/dev ## the chart by real Helm (built from its Go module, once) and the schemas of Kubernetes; image, compose file, injector
 	INTERLOCK_BUILD_TOOLS=1 $(PYTEST) --timeout 1800 tests/deploy tests/unit/injector tests/wire/injector $(ARGS)
+
+kube: $(STAMPS)/dev ## the chart and the injector on a real API server (built from its Go modules, once), pods as processes; Linux, root, Go
+	$(BIN)/python -m tests.kube $(ARGS)
 
 agents: $(STAMPS)/dev $(AGENTS_VENV)/.ready ## stock agents of many frameworks through a mesh in enforce (FULL=1: all, and writes docs/agents.md)
 	AGENTS_VENV=$(abspath $(AGENTS_VENV)) $(BIN)/python -m tests.agents $(if $(FULL),--full,--minutes $(or $(MINUTES),6)) $(ARGS)
@@ -113,12 +122,17 @@ $(STAMPS)/demo: pyproject.toml | $(BIN)/python
 	$(PIP) -e '.[demo]'
 	@mkdir -p $(STAMPS) && touch $@
 
+$(STAMPS)/decide: $(STAMPS)/demo
+	@echo "==> installing Optuna and scikit-learn"
+	$(PIP) -e '.[decide]'
+	@touch $@
+
 $(STAMPS)/dev: pyproject.toml | $(BIN)/python
 	@echo "==> installing everything for tests and checks: a few minutes, once"
 	$(PIP) -e '.[dev]'
 	@# The server has no need of the packages that it names, and the resolver would take an old numpy for them.
 	$(PIP) --no-deps nvidia-pytriton==0.7.0
-	@mkdir -p $(STAMPS) && touch $(STAMPS)/demo $@
+	@mkdir -p $(STAMPS) && touch $(STAMPS)/demo $(STAMPS)/decide $@
 
 # Torch is no dependency of the product: it has an environment of its own. Elsewhere than on an index that serves a CPU build,
 # set PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu.

@@ -28,10 +28,12 @@ BENCHES = (
     "overload",
     "path",
     "binding",
+    "bus",
     "length",
     "memory",
     "streams",
     "faults",
+    "mcp",
 )
 
 

@@ -26,6 +26,7 @@ from interlock.runtime.rpc import server
 from interlock.runtime.rpc.errors import HTTP_CODES, grpc_code
 from interlock.runtime.settings.declarations import SettingDeclarations
 from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.spending import SpendingDeclarations
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "services" / "interlock"
@@ -101,7 +102,8 @@ def configuration() -> str:
 def settings_groups() -> dict[str, list[str]]:
     """Return title → settings: a comment ``# == Title`` in the model opens a group."""
     groups: dict[str, list[str]] = {}
-    for title, name in GROUP_OR_SETTING.findall(inspect.getsource(SettingDeclarations)):
+    source = "".join(map(inspect.getsource, (SettingDeclarations, SpendingDeclarations)))
+    for title, name in GROUP_OR_SETTING.findall(source):
         if title:
             groups[title] = []
         elif name in Settings.model_fields:

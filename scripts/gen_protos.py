@@ -1,4 +1,4 @@
-"""Generate services/interlock/api from protos/, or check that what is committed is fresh.
+"""Generate services/interlock/api from protos/ and third_party/envoy, or check that what is committed is fresh.
 
 python scripts/gen_protos.py            write
 python scripts/gen_protos.py --check    exit 1 when the committed stubs differ
@@ -17,27 +17,35 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PROTOS = ROOT / "protos"
 TARGET = ROOT / "services" / "interlock" / "api"
+ENVOY = ROOT / "third_party" / "envoy"
+"""What is used of Envoy's API. It is no part of ours: neither the published descriptors nor the clients have it."""
 DESCRIPTORS = "descriptors.binpb"
 
 
 def generate(out: Path) -> Path:
     """Write the package ``interlock.api`` below *out* and return its folder."""
-    sources = sorted(str(p.relative_to(PROTOS)) for p in PROTOS.rglob("*.proto"))
-    bin_dir = Path(sys.executable).parent
-    command = [
-        sys.executable, "-m", "grpc_tools.protoc", f"-I{PROTOS}",
-        # For clients without a generator, and for grpcurl: every message and service, with its comments.
-        f"--descriptor_set_out={out / DESCRIPTORS}", "--include_imports", "--include_source_info",
-        f"--python_out={out}", f"--grpc_python_out={out}", f"--mypy_out=quiet:{out}", f"--mypy_grpc_out=quiet:{out}",
-        *(f"--plugin={p}={bin_dir / p}" for p in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")),
-        *sources,
-    ]  # fmt: skip
-    subprocess.run(command, check=True, cwd=PROTOS)
+    # For clients without a generator, and for grpcurl: every message and service, with its comments.
+    published = (f"--descriptor_set_out={out / DESCRIPTORS}", "--include_imports", "--include_source_info")
+    _protoc(PROTOS, out, *published)
+    _protoc(ENVOY, out)
     package = out / "interlock" / "api"
     (out / DESCRIPTORS).rename(package / DESCRIPTORS)
     for folder in [package, *(p for p in package.rglob("*") if p.is_dir())]:
         (folder / "__init__.py").write_text('"""Generated from protos/ by scripts/gen_protos.py; never edited."""\n')
     return package
+
+
+def _protoc(root: Path, out: Path, *options: str) -> None:
+    """Write the stubs of all protos below *root*."""
+    sources = sorted(str(p.relative_to(root)) for p in root.rglob("*.proto"))
+    bin_dir = Path(sys.executable).parent
+    command = [
+        sys.executable, "-m", "grpc_tools.protoc", f"-I{root}", *options,
+        f"--python_out={out}", f"--grpc_python_out={out}", f"--mypy_out=quiet:{out}", f"--mypy_grpc_out=quiet:{out}",
+        *(f"--plugin={p}={bin_dir / p}" for p in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")),
+        *sources,
+    ]  # fmt: skip
+    subprocess.run(command, check=True, cwd=root)
 
 
 def differences(left: Path, right: Path) -> list[str]:

@@ -13,6 +13,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -189,6 +190,84 @@ func (s *Session) Chat(ctx context.Context, request Request) (*Answer, error) {
 	outcome := response.GetOutcome()
 	s.token, s.id = outcome.GetSessionToken(), outcome.GetSessionId()
 	return answer(response.GetChatResponse(), outcome)
+}
+
+// Stream is the same call, of which each part is handed to part once it was judged and put on record. Its error is an *Error where
+// there is no answer, or the rest of one may not leave: what was handed over stays with the caller. An error of part ends the call.
+func (s *Session) Stream(ctx context.Context, request Request, part func(text string) error) (*Answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	body, err := request.body()
+	if err != nil {
+		return nil, err
+	}
+	for attempt, settled := 0, false; ; attempt++ {
+		dispatch := &sidecarv1.DispatchRequest{
+			Context: s.context(), ChatRequest: body, Facts: request.facts(), SubAgentResults: request.results(),
+		}
+		begun, response, err := s.listen(ctx, dispatch, part)
+		if err == nil {
+			outcome := response.GetOutcome()
+			s.token, s.id = outcome.GetSessionToken(), outcome.GetSessionId()
+			return answer(response.GetChatResponse(), outcome)
+		}
+		var refused *Error
+		if !errors.As(err, &refused) || begun { // what has left cannot be asked for again
+			return nil, err
+		}
+		lost := refused.Reason == "WINDOW_ALREADY_SETTLED" && !settled
+		waits := refused.RetryAfter > 0 && attempt < retries && refused.Kind != SafetyHalt
+		if !lost && !waits {
+			return nil, err
+		}
+		settled = settled || lost
+		if waits {
+			select {
+			case <-ctx.Done():
+				return nil, err
+			case <-time.After(min(refused.RetryAfter, longestPause)):
+			}
+		}
+	}
+}
+
+// listen sends once and reads to the end; it tells whether a part was handed over.
+func (s *Session) listen(
+	ctx context.Context, dispatch *sidecarv1.DispatchRequest, part func(string) error,
+) (bool, *sidecarv1.DispatchResponse, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var trailer metadata.MD
+	fail := func(err error) error {
+		refused := refusal(err, trailer)
+		s.learn(refused.Headers)
+		return refused
+	}
+	stream, err := s.client.stub.DispatchStream(
+		s.outgoing(ctx), &sidecarv1.DispatchStreamRequest{Dispatch: dispatch}, grpc.Trailer(&trailer))
+	if err != nil {
+		return false, nil, fail(err)
+	}
+	begun := false
+	var whole *sidecarv1.DispatchResponse
+	for {
+		message, err := stream.Recv()
+		if errors.Is(err, io.EOF) && whole != nil {
+			return begun, whole, nil
+		}
+		if err != nil {
+			return begun, nil, fail(err)
+		}
+		if whole == nil {
+			whole = message.GetWhole()
+		}
+		if text := message.GetPart().GetText(); text != "" {
+			begun = true
+			if err := part(text); err != nil {
+				return begun, nil, err
+			}
+		}
+	}
 }
 
 // Check governs a text that the caller already has. A halt is an answer here: read Outcome.

@@ -35,6 +35,13 @@ export interface Answer {
   /** The reference by which an orchestrator names this answer. */
   result: Result;
 }
+/** An answer in parts: iterate over it for its text. */
+export interface AnswerStream extends AsyncIterable<string> {
+  /** What was released so far. */
+  readonly text: string;
+  /** The whole answer, once all its parts are there. */
+  readonly answer: Answer | undefined;
+}
 export interface CallOptions { trace?: Trace; signal?: AbortSignal }
 
 export class Client {
@@ -47,6 +54,7 @@ export class Session {
   private constructor();
   readonly id: string;
   chat(request: ChatRequest): Promise<Answer>;
+  stream(request: ChatRequest): AnswerStream;
   check(text: string, options?: CallOptions & { facts?: Fact[] }): Promise<Outcome>;
   delegate(agentType?: string, options?: CallOptions): Promise<Delegation>;
   dag(format?: "text" | "mermaid" | "dot" | "json", options?: { tree?: boolean }): Promise<string>;

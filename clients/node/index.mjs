@@ -1,9 +1,7 @@
 // Governs the calls of an agent over gRPC: keeps the session and its token, delegates to sub-agents, tells refusals apart.
-import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import grpc from "@grpc/grpc-js";
-import { loadFileDescriptorSetFromBuffer } from "@grpc/proto-loader";
+import { definitions } from "./descriptors.mjs";
 import { errorOf, SafetyHalt } from "./errors.mjs";
 
 export * from "./errors.mjs";
@@ -12,11 +10,6 @@ const RETRIES = 2;
 const LONGEST_PAUSE_MS = 30_000;
 const LARGEST_BYTES = 64 << 20;
 
-// The package carries the descriptors; in the repository they are those of the Python package.
-const packed = new URL("./descriptors.binpb", import.meta.url);
-const inRepository = new URL("../../services/interlock/api/descriptors.binpb", import.meta.url);
-const descriptors = readFileSync(fileURLToPath(existsSync(packed) ? packed : inRepository));
-const definitions = loadFileDescriptorSetFromBuffer(descriptors, { longs: Number, enums: String, defaults: true });
 const { SidecarService } = grpc.loadPackageDefinition(definitions).interlock.api.sidecar.v1;
 
 export class Client {
@@ -76,6 +69,57 @@ export class Session {
       const { chat_response, outcome } = await send().catch((e) => (e.reason === "WINDOW_ALREADY_SETTLED" ? send() : Promise.reject(e)));
       return this.#answer(JSON.parse(chat_response.toString("utf8")), outcome);
     });
+  }
+
+  /**
+   * The same call, of which each part is there once it was judged and put on record. Iterate over it for the text; then `answer` is
+   * there. Iterating throws an InterlockError where there is no answer, or the rest of one may not leave. Other calls wait for its end.
+   */
+  stream({ facts = [], results = [], trace, signal, ...body }) {
+    const request = { chat_request: Buffer.from(JSON.stringify(body)), facts, sub_agent_results: results.map(named) };
+    const stream = { text: "", answer: undefined, [Symbol.asyncIterator]: () => this.#parts(stream, request, { trace, signal }) };
+    return stream;
+  }
+
+  async *#parts(stream, dispatch, options) {
+    let release;
+    const before = this.#last;
+    this.#last = new Promise((resolve) => (release = resolve));
+    await before;
+    let call;
+    try {
+      for (let attempt = 0, settled = false; ; attempt++) {
+        const request = { dispatch: { ...dispatch, context: { session_token: this.#token, safety_policy: this.#policy } } };
+        call = this.#stub.DispatchStream(request, this.#metadata(options.trace));
+        const cancel = () => call.cancel();
+        options.signal?.addEventListener("abort", cancel, { once: true });
+        try {
+          for await (const { part, whole } of call) {
+            if (whole) {
+              stream.answer = this.#answer(JSON.parse(whole.chat_response.toString("utf8")), whole.outcome);
+            } else if (part.text) {
+              stream.text += part.text;
+              yield part.text;
+            }
+          }
+          return;
+        } catch (failed) {
+          const refused = errorOf(failed);
+          this.#learn(refused.headers);
+          if (stream.text) throw refused; // what has left cannot be asked for again
+          const lost = refused.reason === "WINDOW_ALREADY_SETTLED" && !settled;
+          const waits = refused.retryAfterMs && attempt < RETRIES && !(refused instanceof SafetyHalt);
+          if (!lost && !waits) throw refused;
+          settled ||= lost;
+          if (waits) await pause(Math.min(refused.retryAfterMs, LONGEST_PAUSE_MS), undefined, { signal: options.signal });
+        } finally {
+          options.signal?.removeEventListener("abort", cancel);
+        }
+      }
+    } finally {
+      call?.cancel();
+      release();
+    }
   }
 
   /** Governs a text that the caller already has. A halt is an answer here: read `outcome.decision`. */

@@ -12,7 +12,7 @@ WORDS = (
     b"default-src ", b"context", b"parametric", b"ckf", b"cross-session", b"'none'", b"halt-on ", b"warn-on ", b"CRITICAL",
     b"HIGH", b"MEDIUM", b"require-grounding ", b"require-entailment ", b"require-quality ", b"require-flow ",
     b"require-completeness ", b"block-ungrounded", b"block-parametric", b"block-pii", b"block-fabrication",
-    b"block-repetition", b"max-repetition ", b"max-cannot-tell ", b"NONE", b"MINOR", b"SIGNIFICANT", b"upgrade-on-risk ", b"reflexive",
+    b"block-repetition", b"max-repetition ", b"max-cannot-tell ", b"max-spend-usd ", b"max-spend-tokens ", b"halt-on-action", b"NONE", b"MINOR", b"SIGNIFICANT", b"upgrade-on-risk ", b"reflexive",
     b"hierarchical", b"batch", b"oversight ", b"require-oversight ", b"human-review", b"log-only", b"auto", b"halt",
     b"report-uri https://", b"report-to ", b"profile=", b"medical", b"financial", b"developer", b"public-facing", b"; ",
     b"%2C", b"[::1]", b":65535", b"0.85", b"\xc2\xa0",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -28,16 +28,18 @@ class _Player:
         self.sessions: dict[str, Session] = {}
         self.delegations: dict[str, Delegation] = {}
         self.answers: dict[str, Answer] = {}
+        self.parts: list[str] = []
 
     def play(self, step: Mapping[str, Any]) -> str:
         session = self._session(step)
         before = session.session_id
-        want = step["expect"]
+        want, self.parts = step["expect"], []
         try:
-            return _differs(want, self._call(session, step), before, session.session_id)
+            return _differs(want, self._call(session, step), before, session.session_id, self.parts)
         except InterlockError as error:
+            heard = "".join(self.parts) == want.get("heard", "")
             expected = (type(error).__name__, error.reason) == (want.get("error"), want.get("reason"))
-            return "" if expected else f"{type(error).__name__} {error}"
+            return "" if expected and heard else f"{type(error).__name__} {error} after {self.parts}"
 
     def _session(self, step: Mapping[str, Any]) -> Session:
         name = step["session"]
@@ -60,16 +62,25 @@ class _Player:
             session.terminate()
             return None
         results = [self.answers[name] for name in step.get("results", ())]
-        answer = session.chat(step["ask"], facts=step.get("facts", ()), results=results)
+        asked = {"facts": step.get("facts", ()), "results": results}
+        if step["call"] == "stream":
+            with session.stream(step["ask"], **asked) as stream:
+                for part in stream:  # kept one by one: an error comes behind them
+                    self.parts.append(part)
+            answer = stream.answer
+        else:
+            answer = session.chat(step["ask"], **asked)
         self.answers[step.get("as", "")] = answer
         return answer
 
 
-def _differs(want: Mapping[str, Any], got: Answer | str | None, before: str, after: str) -> str:
+def _differs(want: Mapping[str, Any], got: Answer | str | None, before: str, after: str, parts: Sequence[str]) -> str:
     text = got.text if isinstance(got, Answer) else got or ""
     headers = got.headers if isinstance(got, Answer) else {}
     if "error" in want:
         return f"answered, and was to be refused with {want['reason']}"
+    if len(parts) < want.get("parts", 0) or ("parts" in want and "".join(parts) != text):
+        return f"parts: {parts}"
     if want.get("text", text) != text or want.get("contains", "") not in text:
         return f"text: {text}"
     if "same_session" in want and before != after:

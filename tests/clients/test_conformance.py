@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
+import os
+import re
 import shutil
+import ssl
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from tests.clients.python_player import play
 from tests.clients.toolchains import needs, run
 from tests.support.paths import ROOT
 from tests.support.servers.provider import Provider, RunningProvider, completion, message
+from tests.support.servers.streaming import chunk, spoken
 from tests.support.sidecar.mesh import Front, start_front
 
 CLIENTS = ROOT / "clients"
 SCRIPT = CLIENTS / "conformance.yaml"
+RELEASED_S = 20.0
+"""How long the model waits for a sentence to be released."""
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 pytestmark = [pytest.mark.models, pytest.mark.long, pytest.mark.timeout(600), pytest.mark.req("LNG-1", "SVC-8")]
@@ -45,13 +54,33 @@ class World:
         return {(one.header("traceparent") or "--").split("-")[1] for one in self.provider.received}
 
 
-def answer_by_script(provider: Provider) -> Any:
-    """Return the handler that answers a question as the script says; a review finds nothing."""
+def answer_by_script(released: Callable[[], float]) -> Any:
+    """Return the handler that answers a question as the script says; a review finds nothing.
+
+    To a stream it says one sentence, and the rest once more parts were *released* than before.
+    """
     known = script()["provider"]
 
-    async def reply(request: Request) -> JSONResponse:
-        asked = str((await request.json())["messages"][-1]["content"])
-        return JSONResponse(completion(message(known.get(asked, '{"issues": []}'))))
+    async def sentences(text: str) -> AsyncIterator[bytes]:
+        first, dot, rest = text.partition(". ")
+        before, ends = await asyncio.to_thread(released), time.monotonic() + RELEASED_S
+        pieces = spoken(first + dot, rest)
+        for piece in pieces[:2] if rest else pieces:
+            yield piece
+        # The sentence is certain to be one once the next one begins. A text is searched again once it grew by a sixteenth: one letter
+        # that comes alone would not do.
+        yield chunk({"content": rest[:8]}) if rest else b""
+        while rest and await asyncio.to_thread(released) <= before and time.monotonic() < ends:
+            await asyncio.sleep(0.05)
+        for piece in (chunk({"content": rest[8:]}), *pieces[3:]) if rest else ():
+            yield piece
+
+    async def reply(request: Request) -> Response:
+        body = await request.json()
+        said = known.get(str(body["messages"][-1]["content"]), '{"issues": []}')
+        if body.get("stream"):
+            return StreamingResponse(sentences(said), media_type="text/event-stream")
+        return JSONResponse(completion(message(said)))
 
     return reply
 
@@ -66,10 +95,19 @@ def world(request, tmp_path_factory) -> Iterator[World]:
         ca, cert, key = certificate(folder)
         settings |= {"front_cert_file": cert, "front_key_file": key}
     with RunningProvider(Provider()) as running:
-        running.provider._reply = answer_by_script(running.provider)
         front = start_front("local", folder, {"upstream_base_url": running.base_url, **settings})
+        running.provider._reply = answer_by_script(lambda: parts_released(front, ca))
         with front.processes:
             yield World(front, running.provider, ca)
+
+
+def parts_released(front: Front, ca: Path | None) -> float:
+    """Return how many parts of answers the sidecar has released."""
+    base = front.http.replace("http:", "https:") if ca else front.http
+    verify = ssl.create_default_context(cafile=str(ca)) if ca else False
+    shown = httpx.get(f"{base}/metrics", timeout=10, trust_env=False, verify=verify).text
+    found = re.search(r'^interlock_stream_parts_total\{outcome="released"\} (\S+)', shown, re.MULTILINE)
+    return float(found[1]) if found else 0.0
 
 
 def certificate(folder: Path) -> tuple[Path, Path, Path]:
@@ -162,6 +200,47 @@ def test_the_node_client_plays_the_script(world, node_client):
     assert TRACE in world.traces()
 
 
+@pytest.fixture(scope="module")
+def rust_runner() -> Path:
+    """The runner of the Rust client, whose stubs its build writes; what was built before is built upon."""
+    run("cargo", "build", "--quiet", "--locked", "-j", "1", "--example", "conformance", cwd=CLIENTS / "rust")
+    target = Path(os.environ.get("CARGO_TARGET_DIR", CLIENTS / "rust" / "target"))
+    return target / "debug" / "examples" / "conformance"
+
+
+@needs("cargo")
+@pytest.mark.timeout(1200)
+def test_the_rust_client_plays_the_script(world, rust_runner, tmp_path):
+    """The same from Rust."""
+    world.provider.received.clear()
+    printed = run(rust_runner, SCRIPT, world.front.grpc, *([world.ca] if world.ca else []), cwd=tmp_path)
+
+    assert not problems(printed)
+    assert TRACE in world.traces()
+
+
+@pytest.fixture(scope="module")
+def java_classes(tmp_path_factory) -> str:
+    """The class path of the Java client and of its runner."""
+    folder = tmp_path_factory.mktemp("java") / "client"
+    shutil.copytree(CLIENTS / "java", folder, ignore=shutil.ignore_patterns("target"))
+    copied = ("dependency:copy-dependencies", "-DincludeScope=test", "-DoutputDirectory=target/lib")
+    run("mvn", "-q", "-B", f"-Dprotos={ROOT / 'protos'}", "test-compile", *copied, cwd=folder)
+    return os.pathsep.join(str(folder / "target" / part) for part in ("classes", "test-classes", "lib/*"))
+
+
+@needs("mvn", "javac")
+def test_the_java_client_plays_the_script(world, java_classes, tmp_path):
+    """The same from Java."""
+    world.provider.received.clear()
+    ca = [world.ca] if world.ca else []
+    runner = ("java", "-cp", java_classes, "dev.interlock.client.Conformance")
+    printed = run(*runner, SCRIPT, world.front.grpc, *ca, cwd=tmp_path)
+
+    assert not problems(printed)
+    assert TRACE in world.traces()
+
+
 @needs("node", "npm")
 def test_the_types_of_the_node_client_are_sound(node_client):
     """TypeScript reads the declarations in strict mode, and a program that uses them."""
@@ -174,3 +253,36 @@ def test_the_types_of_the_node_client_are_sound(node_client):
     )
     shutil.copy(node_client / "index.d.ts", node_client / "index.d.mts")
     run("npx", "tsc", "--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "use.ts", cwd=node_client)
+
+
+def block(readme: Path, language: str) -> str:
+    """Return the one program of a README."""
+    (code,) = re.findall(rf"```{language}\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL)
+    return code
+
+
+@needs("cargo")
+@pytest.mark.timeout(1200)
+def test_the_readme_of_the_rust_client_ends_in_a_halt(world, rust_runner):
+    """The program that it prints is the example that is built here, and its answer is halted."""
+    if world.ca is not None:
+        pytest.skip("the program of the README speaks to a sidecar on loopback")
+    assert block(CLIENTS / "rust" / "README.md", "rust") in (CLIENTS / "rust" / "examples" / "halt.rs").read_text()
+    env = {"SIDECAR_TARGET": world.front.grpc, "OPENAI_API_KEY": script()["keys"]["orchestrator"]}
+    del rust_runner  # what it built is built upon
+
+    printed = run("cargo", "run", "-q", "--locked", "-j", "1", "--example", "halt", cwd=CLIENTS / "rust", **env)
+    assert printed == "halted: SAFETY_HALT\n"
+
+
+@needs("mvn", "javac")
+def test_the_readme_of_the_java_client_ends_in_a_halt(world, java_classes, tmp_path):
+    """The program that it prints compiles against the client, and its answer is halted."""
+    if world.ca is not None:
+        pytest.skip("the program of the README speaks to a sidecar on loopback")
+    (tmp_path / "Halt.java").write_text(block(CLIENTS / "java" / "README.md", "java"), encoding="utf-8")
+    env = {"SIDECAR_TARGET": world.front.grpc, "OPENAI_API_KEY": script()["keys"]["orchestrator"]}
+    run("javac", "-cp", java_classes, "-d", tmp_path, tmp_path / "Halt.java", cwd=tmp_path)
+
+    printed = run("java", "-cp", f"{java_classes}{os.pathsep}{tmp_path}", "Halt", cwd=tmp_path, **env)
+    assert printed == "halted: SAFETY_HALT\n"

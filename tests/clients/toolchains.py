@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-# What go and npm say when they cannot fetch what a lock file names.
+# What go, npm, cargo and Maven say when they cannot fetch what a lock file names.
 _NO_NETWORK = re.compile(
     r"dial tcp|no such host|ENOTFOUND|ECONNREFUSED|EAI_AGAIN|network request|proxyconnect|ENOTCACHED|i/o timeout|TLS handshake"
+    r"|failed to (?:download|fetch)|Could not resolve host|Could not (?:transfer|resolve|find) artifact|Unknown host"
 )
 
 

@@ -107,6 +107,24 @@ async def test_the_first_window_has_no_parent_and_the_next_one_has_the_tip(store
     assert second.number == 2
 
 
+@pytest.mark.req("ATT-1")
+async def test_an_opening_tells_on_request_how_the_windows_hang_together(store):
+    """Two windows continue the first one: the reply says so to who asks, and nobody else."""
+    await started(store)
+    (first,) = await line(store, 0)
+    for number, pattern in ((2, "LINEAR"), (3, "BRANCH")):
+        opened = await store.open(next_ask(number, first, pattern=pattern, continuation_id=continuation_id(1)))
+        last = await store.commit(settle(number, opened))
+    unasked = await store.open(next_ask(4, last))
+    await store.abandon(session_id(1), session_id(1), window_id(4))
+    links = (await store.open(next_ask(5, last, linked=True))).links
+
+    assert unasked.links is None
+    assert links.leads(window_id(1), window_id(3))
+    assert not links.leads(window_id(2), window_id(3))
+    assert links.side_by_side([window_id(2), window_id(3)])
+
+
 @pytest.mark.req("BUD-4", "BUD-9")
 async def test_the_effective_budget_is_never_above_the_tokens(store):
     """A store that forgot a charge is held down by the signed token."""

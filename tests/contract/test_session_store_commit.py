@@ -9,7 +9,10 @@ import pytest
 from interlock.domain.budget import Micros
 from interlock.domain.dag.dag import violations
 from interlock.domain.errors import Kind
-from interlock.domain.session.state import Status
+from interlock.domain.session.caller import CallerAsk, caller_id_of, rebuild
+from interlock.domain.session.hold import BudgetHold, HoldWindow
+from interlock.domain.session.restore import SessionBegan, StreamBegan, replayed
+from interlock.domain.session.state import Lease, Status
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
 from interlock.session.store.redis import RedisStore
@@ -206,3 +209,27 @@ async def test_a_budget_stops_at_zero(store):
     *_, last = await line(store, CRITICAL, CRITICAL, CRITICAL)
 
     assert last.outcome.session_budget == 0
+
+
+@pytest.mark.req("BUD-11", "ATT-2")
+@pytest.mark.parametrize("ended", ["settled", "open"])
+async def test_a_rebuilt_session_frees_what_its_caller_held_for_a_settled_window(store, ended):
+    """The caller's budget outlives its session, which is set back and rebuilt: a hold stays for a window that is open, and for no other."""
+    caller = CallerAsk(caller_id_of(f"holder {ended} {type(store).__name__}"), 7, Micros(10_000_000))
+    began = new_state(caller_id=caller.caller_id)
+    await store.restore_caller(caller.caller_id, rebuild(7, caller.cap, []))
+    await store.start(began, caller)
+    opened = await store.open(replace(first_ask(1), caller=caller))
+    hold = BudgetHold(window_id(1), Micros(350_000), 7)
+    await store.hold(HoldWindow(SESSION, SESSION, hold.window_id, hold.amount, Micros(1_000_000), caller.caller_id, 7))
+    of_caller = {"caller_id": caller.caller_id, "caller_period": 7}
+    steps = [
+        SessionBegan(began.terms, began.policy, began.budget),
+        StreamBegan(SESSION, hold, Lease(hold.window_id, NOW_MS + LEASE_MS)),
+        settle(1, opened, charge=Micros(50_000), **of_caller),
+    ]  # fmt: skip
+    await store.restore(replayed(SESSION, steps if ended == "settled" else steps[:2])[SESSION])
+    known = await store.caller(caller.caller_id)
+
+    assert known.now.held == (0 if ended == "settled" else 350_000)
+    assert known.now.left == 10_000_000 - (50_000 if ended == "settled" else 0)

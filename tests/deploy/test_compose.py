@@ -11,10 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx
 import pytest
 import yaml
 
+from interlock.api.decision.v1 import decision_pb2
+from interlock.api.decision.v1.decision_pb2_grpc import DecisionServiceStub
 from interlock.runtime.settings.declarations import SettingDeclarations
 from tests.support.paths import ROOT
 from tests.support.servers.ports import free_port
@@ -23,7 +26,7 @@ from tests.support.servers.processes import COMMAND, Process, environment, run
 from tests.support.servers.provider import Provider, RunningProvider
 
 FILE = ROOT / "deploy" / "compose.yaml"
-OURS = ("session", "policy", "dpe", "audit", "oversight", "sidecar")
+OURS = ("session", "policy", "dpe", "audit", "oversight", "decision", "sidecar")
 GIVEN = {
     "INTERLOCK_MASTER_KEY": secrets.token_hex(32),
     "POSTGRES_PASSWORD": PASSWORD,
@@ -99,18 +102,18 @@ class Outside:
     def __init__(self, folder: Path, redis_url: str, database: str, provider: str) -> None:
         self.folder, self.redis_url, self.database = folder, redis_url, database
         self.services = composed({**GIVEN, "INTERLOCK_UPSTREAM_BASE_URL": provider, "INTERLOCK_PROFILE": "enforce"})
-        self.ports = {str(7081 + n): free_port() for n in range(4)}
+        self.ports = {str(7081 + n): free_port() for n in (0, 1, 2, 3, 5)}
 
     def env(self, name: str) -> dict[str, str]:
         """Return the variables of one service."""
         bare = {k: v for k, v in environment(self.folder / name, {}).items() if not k.startswith("INTERLOCK_")}
         wanted = {k: self.moved(str(v), name) for k, v in self.services[name].get("environment", {}).items()}
         own = {"INTERLOCK_HOST": "127.0.0.1", "INTERLOCK_STATE_DIR": str(self.folder / name)}
-        inner = {f"INTERLOCK_{n.upper()}_PORT": str(p) for n, p in zip(OURS, self.ports.values(), strict=False)}
+        inner = {f"INTERLOCK_{n.upper()}_PORT": str(p) for n, p in zip(OURS[:4], self.ports.values(), strict=False)}
         any_port = {
             f"INTERLOCK_{n}_PORT": "0"
-            for n in ("SIDECAR_HTTP", "SIDECAR_GRPC", "OVERSIGHT", "OVERSIGHT_HTTP", "DECISION", "METRICS")
-        }
+            for n in ("SIDECAR_HTTP", "SIDECAR_GRPC", "OVERSIGHT", "OVERSIGHT_HTTP", "METRICS")
+        } | {"INTERLOCK_DECISION_PORT": str(self.ports["7086"])}
         (self.folder / name / "anchor").mkdir(parents=True, exist_ok=True)
         return {**bare, **wanted, **inner, **any_port, **own}
 
@@ -119,7 +122,7 @@ class Outside:
         value = value.replace(f"{FOLDER}/certificates", str(self.folder / "certificates"))
         value = value.replace(FOLDER, str(self.folder / name)).replace("redis://valkey:6379/0", self.redis_url)
         value = re.sub(r"@postgres/interlock$", f"@{self.database}", value)
-        return re.sub(r"^\w+:(708[1-4])$", lambda m: f"127.0.0.1:{self.ports[m[1]]}", value)
+        return re.sub(r"^\w+:(708[1-46])$", lambda m: f"127.0.0.1:{self.ports[m[1]]}", value)
 
     def once(self, name: str) -> None:
         """Run a container that ends by itself."""
@@ -172,13 +175,23 @@ def test_the_processes_of_the_compose_file_govern_a_call(tmp_path, valkey, postg
                 check=False,
             )
             tested = _helm_tested(outside, started)
+            decided = _experiment_by_sidecar(started[len(OURS) - 1].ports["sidecar_grpc"], Path(ca))
         finally:
             for process in started:
                 process.stop()
 
+    assert decided.created
     assert verified.returncode == 0, verified.stdout + verified.stderr
     assert tested.returncode == 0, tested.stdout + tested.stderr
     assert ["health", "governed call", "audit"] == [line.partition(":")[0] for line in tested.stdout.splitlines()]
+
+
+def _experiment_by_sidecar(port: int, ca: Path) -> decision_pb2.OpenExperimentResponse:
+    """Open an experiment by the sidecar: agents' TLS before it, the mesh's authority and the member decision behind it."""
+    request = decision_pb2.OpenExperimentRequest(experiment="search", profile="ml")
+    with grpc.secure_channel(f"localhost:{port}", grpc.ssl_channel_credentials(ca.read_bytes())) as channel:
+        stub = DecisionServiceStub(channel)
+        return stub.OpenExperiment(request, metadata=(("authorization", "Bearer k"),), timeout=20)
 
 
 def _helm_tested(outside: Outside, started: list[Process]) -> subprocess.CompletedProcess[str]:

@@ -25,7 +25,8 @@ from interlock.domain.chain import audit_events
 from interlock.domain.chain.audit_events import SEVERITIES, TYPES
 from interlock.runtime.rpc.errors import answers_refusals
 from tests.support.audit.streaming import url, write_sinks
-from tests.support.decision_service import DecisionClient, serving
+from tests.support.decision_kernels import AGENT, ReservingClient, SharedKernel
+from tests.support.decision_service import BusClient, DecisionClient, proposes, serving
 from tests.support.decisions import PROTOCOL
 from tests.support.kernels import UNIT, KernelClient
 from tests.support.paths import ROOT
@@ -36,7 +37,7 @@ from tests.support.servers.webhooks import Receiver
 from tests.support.sidecar import remedies
 from tests.support.sidecar.oversight import HOLDS, decision, token_for
 from tests.support.sidecar.remedies import FOUND, Judge
-from tests.support.sidecar.sidecar import RunningSidecar, running_sidecar, token_of
+from tests.support.sidecar.sidecar import RunningSidecar, reason_of, running_sidecar, token_of
 from tests.support.sidecar.windows import Answering, delegated, fan_in, fan_out, onward, result_of
 
 pytestmark = pytest.mark.req("AUD-1")
@@ -214,6 +215,7 @@ async def test_every_producible_type_is_produced_with_its_fields(tmp_path, redis
             await trees(sidecar, made)
             await kernels(sidecar)
             await experiments(sidecar)
+            await reservations(sidecar)
             await _gone(sidecar, audit)
             await _expired(sidecar)
             await receiver.until(lambda: any(posted.path == "/r" for posted in receiver.received))
@@ -231,8 +233,10 @@ async def test_every_producible_type_is_produced_with_its_fields(tmp_path, redis
         for _ in range(2):
             assert (await sidecar.chat("Grave?", headers={"x-session-id": "chat"})).status_code == 200
     await streamed(tmp_path / "watched", watched)
-    for kind, events in seen_in(tmp_path / "watched" / "state" / "audit.db").items():
-        found[kind].extend(events)
+    await rejected(tmp_path / "rejected")
+    for place in ("watched", "rejected"):
+        for kind, events in seen_in(tmp_path / place / "state" / "audit.db").items():
+            found[kind].extend(events)
 
     expected = {name for name, one in TYPES.items() if one.produced}
     assert sorted(expected - found.keys()) == []
@@ -282,6 +286,36 @@ async def experiments(sidecar: RunningSidecar) -> None:
         await search.register(PROTOCOL)
         assert (await search.run(1)).outcome == "CONTINUE"
         await search.reinstate("protocol", "mended")
+        await BusClient(search).register(
+            "layer_frozen", '{"type": "object", "properties": {"layer": {"type": "string"}}}'
+        )
+
+
+async def reservations(sidecar: RunningSidecar) -> None:
+    """What an experiment decides is reserved in a kernel, and settled."""
+    settings, services = sidecar.settings.model_copy(update={"decision_port": 0}), sidecar.services
+    await SharedKernel(settings, services["session"], services["audit"], key="bob").open()
+    async with serving(settings, services["audit"], session=services["session"]) as stub:
+        search = ReservingClient(stub, key="bob")
+        await search.open()
+        await search.register(AGENT)
+        proposal = proposes("EXTEND_TRIALS", "strategy", risk_level="MEDIUM", parameters_json='{"trials": 30}')
+        async with search.working("strategy", lambda _: {"proposals": [proposal]}):
+            assert (await search.run(1)).outcome == "EXTEND_TRIALS"
+        await search.settle(1, done=False)
+
+
+async def rejected(folder: Path) -> None:
+    """A tool call that the caller's kernel would reject."""
+    calls, alice = Provider(), {"authorization": "Bearer alice"}
+    calls.completes(completion(message("I will.", tool_calls=[tool_call("mail", "{}", "call_1")])))
+    declared = [{"type": "function", "function": {"name": "mail", "parameters": {"type": "object"}}}]
+    with RunningProvider(calls) as upstream:
+        async with running_sidecar(folder, upstream=upstream.base_url, dpe=Finder(), tool_kernel="team") as sidecar:
+            await KernelClient(sidecar.client, "team", key="alice").open(
+                resources=[{"name": "usd", "limit_micros": UNIT, "min_cost_micros": UNIT}, {"name": "mails"}]
+            )
+            assert reason_of(await sidecar.chat(headers=alice, tools=declared)) == "KERNEL_ACTION_REFUSED"
 
 
 async def streamed(folder: Path, settings: dict[str, Any]) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import grpc
+import redis
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
@@ -34,13 +37,38 @@ async def collect(cluster: Cluster, history: History, *, since: int = 0, **more:
     trees = await asyncio.gather(*(tree(session, audit, root, history) for root in sorted(roots)))
     checkpoints = await _checkpoints(cluster, audit)
     sessions = tuple(one for each in trees for one in each)
+    heard_of = {call.session_id for call in history.calls if call.heard} - {one.session_id for one in sessions} - {""}
+    unfinished = tuple([await _session(audit, one, None) for one in sorted(heard_of)])
     callers = [await _caller(session, audit, key, agents, sessions) for key, agents in _by_key(history).items()]
+    held = await asyncio.to_thread(_holds, cluster)
+    kernels = [await one.facts() for one in history.kernels if one.begun]
+    sessions = tuple(replace(one, holds=frozenset(held.get(one.session_id, ()))) for one in sessions)
+    callers = [_without_holds(one, held.get(one.caller_id, {})) for one in callers if one]
     return Facts(
-        calls=tuple(history.calls), sessions=sessions, callers=tuple(one for one in callers if one), limits=limits, checkpoints=checkpoints,
-        received=tuple(cluster.provider.seen(since)), log_entries=tuple(cluster.defects()),
+        calls=tuple(history.calls), sessions=sessions, unfinished=unfinished, callers=tuple(callers), limits=limits, checkpoints=checkpoints,
+        kernels=tuple(one for one in kernels if one), received=tuple(cluster.provider.seen(since)), log_entries=tuple(cluster.defects()),
         secrets=frozenset(history.secrets),
         stuck=_stuck(history, sessions), set_back_at=cluster.set_back_at, **more,
     )  # fmt: skip
+
+
+def _holds(cluster: Cluster) -> dict[str, dict[str, int]]:
+    """Return what is held for windows, by the session or the caller that holds it; past every service."""
+    port = cluster.store.named() if cluster.shape.store == "sentinel" else cluster.store.port
+    found: dict[str, dict[str, int]] = {}
+    with redis.Redis(port=port, decode_responses=True) as client:
+        for key in client.scan_iter("il:*:s:*", 1000):
+            held = [one.split(" ") for one in (client.hget(key, "holds") or "").split(",") if one]
+            found[key.rpartition(":")[2]] = {window: int(amount) for window, amount, _period in held}
+        for key in client.scan_iter("il:*:caller", 1000):
+            held = [(re.fullmatch(r"\d+:hold:(\w+)", name), value) for name, value in client.hgetall(key).items()]
+            found[re.findall(r"\{(\w+)\}", key)[0]] = {name[1]: int(value) for name, value in held if name}
+    return found
+
+
+def _without_holds(caller: Caller, holds: dict[str, int]) -> Caller:
+    """Return what a caller has spent: what is left of its budget is told less what is held."""
+    return replace(caller, spent=caller.spent - sum(holds.values()), holds=frozenset(holds))
 
 
 def _by_key(history: History) -> dict[str, set[str]]:
@@ -70,7 +98,8 @@ async def _caller(session: Any, audit: Any, key: str, roots: set[str], sessions:
         below |= {one.session_id} if one.parent in below else set()
     settled = sum(window.charge for one in sessions if one.session_id in below for window in one.windows if window.hmac)
     logged = sum(charge.charged_micros for charge in record.charges if charge.period == answer.budget.period)
-    return Caller(scope, answer.budget.budget_micros - answer.budget.left_micros, logged, settled)
+    spent = answer.budget.budget_micros - answer.budget.left_micros
+    return Caller(scope, spent, logged, settled, caller_id=answer.budget.caller_id)
 
 
 async def look_at_checkpoint(cluster: Cluster) -> None:

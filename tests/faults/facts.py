@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 CHAT, LOOK, DELEGATE, PLAIN, END = "chat", "look", "delegate", "plain", "end"
 """Kinds of calls; a plain one has no token and is bound by a name, an end is a client's end of its session."""
 
 HTTP, STREAM, GRPC = "http", "stream", "grpc"
 """Ways in."""
+
+PARTS, RESPONSES, MESSAGES, RPC_PARTS = "parts", "responses", "messages", "rpc-parts"
+"""Ways in by which an answer may leave in parts: chat completions, Responses and Messages over HTTP, DispatchStream over gRPC."""
+
+IN_PARTS = frozenset({PARTS, RESPONSES, MESSAGES, RPC_PARTS})
+WRITTEN_ANEW = frozenset({STREAM, PARTS, RESPONSES, MESSAGES})
+"""Ways in whose bytes are others than those of the completion that is sealed."""
 
 RELEASED = 200
 """Status of an answer that was given away."""
@@ -44,7 +52,9 @@ class Call:
     """The session's budget as a look showed it, millionths."""
     shown: Mapping[str, object] = field(default_factory=dict)
     entry: str = HTTP
-    """Way in: http, stream (http, as server-sent events) or grpc."""
+    """Way in: http, stream (http, as server-sent events), grpc, or one of those by which answers leave in parts."""
+    heard: str = ""
+    """Text that the client received of an answer that was asked for in parts, however that ended."""
 
     @property
     def session_id(self) -> str:
@@ -128,6 +138,8 @@ class Session:
     """Its budget at its start by the log, millionths."""
     summing: bool = False
     """Whether the costs of its tree add up."""
+    holds: frozenset[str] = frozenset()
+    """Windows for which the session store holds something."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +153,46 @@ class Caller:
     """By the audit log, windows that nobody settled included."""
     settled: int
     """The charges of all windows that the store holds as settled, of the sessions that a client was told of."""
+    holds: frozenset[str] = frozenset()
+    """Windows for which its budget holds something."""
+    caller_id: str = ""
+    """Its id in the store."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record of a kernel as the audit log holds it."""
+
+    sequence: int
+    event_type: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Told:
+    """An answer that a client of a kernel got."""
+
+    ask: str
+    key: str
+    approved: bool
+    sequence: int
+    action: str = ""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel at the end of a run."""
+
+    kernel_id: str
+    records: tuple[Record, ...]
+    integrity: str
+    shown: Mapping[str, Any]
+    """As its store describes it."""
+    told: tuple[Told, ...]
+    made: frozenset[str]
+    """Keys of steps that were made in the world."""
+    unmade: tuple[str, ...]
+    """Keys of steps that were made up for in the world, each time that it was done."""
 
 
 @dataclass(frozen=True)
@@ -166,9 +218,12 @@ class Facts:
 
     calls: tuple[Call, ...] = ()
     sessions: tuple[Session, ...] = ()
+    unfinished: tuple[Session, ...] = ()
+    """Sessions of which a client heard a part, and which it left before it was told that they are there."""
     received: tuple[Received, ...] = ()
     checkpoints: tuple[Checkpoint, ...] = ()
     callers: tuple[Caller, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
     limits: Limits = Limits(50, 100, 10, 5)
     charges: frozenset[int] = frozenset({0, 50_000, 150_000, 350_000})
     """What one answer may cost."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from interlock.runtime.failpoints import POINTS
@@ -10,10 +11,12 @@ from tests.faults.faults import Fault
 from tests.faults.parts.cluster import Shape
 from tests.faults.parts.proxy import BACK
 from tests.faults.play import Plan
-from tests.faults.randomised import REACHED, WHERE
+from tests.faults.randomised import REACHED, where
+from tests.faults.workload import STREAMED_WAYS, WAYS
 
 MESH = Shape()
 SUMMING = Shape(settings=(("budget_accumulate", "sum"),))
+LIGHT = Shape(light=True)
 SHORT = Shape(light=True, settings=(("max_windows", 4),))
 
 
@@ -27,22 +30,61 @@ class Scenario:
     shape: Shape = MESH
     hold_s: float = 1.5
     clients: int = 4
+    ways: Sequence[str] = WAYS
 
     def plan(self, seed: int) -> Plan:
         """Return how it goes."""
-        return Plan(seed, clients=self.clients, hold_s=self.hold_s)
+        return Plan(seed, clients=self.clients, hold_s=self.hold_s, ways=self.ways)
 
 
 def _crashes() -> list[Scenario]:
     """Return one crash per durable step that clients reach; a restore needs a loss first."""
     found = []
     for name in REACHED:
-        label = WHERE[name.partition(".")[0]]
+        label = where(name)
         loss = (do.evict(0.9),) if "restore" in name else ()
         at = 1 if "restore" in name or "creat" in name or "start" in name else 4
         fault = do.failpoint(label, f"{name}:kill@{at}")
         found.append(Scenario(f"crash {name}", f"kill -9 {POINTS[name]}", (fault, *loss)))
     return found
+
+
+PHASES: Sequence[tuple[str, int, str]] = (
+    ("session.before_hold", 2, "before the hold: nothing has left"),
+    ("session.after_hold", 2, "between the hold and its record: nothing has left, the hold goes"),
+    ("sidecar.after_part", 1, "between the record of the first part and its bytes"),
+    ("sidecar.after_part", 5, "between the record of a later part and its bytes"),
+    ("sidecar.before_seal", 3, "all parts but the last have left, nothing is sealed"),
+    ("sidecar.after_seal", 3, "sealed, its hold not settled"),
+    ("sidecar.after_settle", 3, "settled, the last part not released"),
+    ("session.after_settle", 3, "settled, and the sidecar not told"),
+    ("audit.before_commit", 20, "in the middle of a record"),
+    ("audit.after_commit", 20, "a record is durable, nobody is told"),
+)
+"""Where a stream is killed: failpoint, pass, what has happened by then."""
+
+
+def _streams() -> list[Scenario]:
+    """Return a crash in each phase of an answer that leaves in parts, whose clients ask for nothing else, and what cuts it."""
+    crashes = [
+        Scenario(
+            f"stream crash {name}@{at}", tells, (do.failpoint(where(name), f"{name}:kill@{at}"),), ways=STREAMED_WAYS,
+        )
+        for name, at, tells in PHASES
+    ]  # fmt: skip
+    return [
+        *crashes,
+        Scenario("streams that are refused on the way", "a part is on record, and its process fails: closed at what it holds",
+                 (do.inside("sidecar.after_part:error@3"),), LIGHT, ways=STREAMED_WAYS),
+        Scenario("streams whose provider fails in the middle", "what has left is judged, sealed and charged",
+                 (do.rogue("break", "", "stall", ""),), LIGHT, ways=STREAMED_WAYS),
+        Scenario("streams that lose their store", "leases and holds go with it, and come back from the record",
+                 (do.flush_store(),), ways=STREAMED_WAYS),
+        Scenario("streams whose store is set back", "holds come back of windows that are settled: freed when they are rebuilt",
+                 (do.roll_back_store(),), LIGHT, hold_s=1, ways=STREAMED_WAYS),
+        Scenario("streams on a way that is cut", "the client has what it has, each part of it on record",
+                 (do.drop("front-0"), do.throttle("front-0", 2_000)), ways=STREAMED_WAYS),
+    ]  # fmt: skip
 
 
 def _named() -> list[Scenario]:
@@ -100,4 +142,4 @@ def _named() -> list[Scenario]:
 
 def scenarios() -> list[Scenario]:
     """Return the list, the crashes first."""
-    return [*_crashes(), *_named()]
+    return [*_crashes(), *_named(), *_streams()]

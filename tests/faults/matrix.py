@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.faults import faults as do
@@ -11,6 +11,7 @@ from tests.faults.faults import Fault
 from tests.faults.parts.cluster import Shape
 from tests.faults.parts.proxy import BACK, TO
 from tests.faults.play import Plan, Run
+from tests.faults.workload import STREAMED_WAYS, WAYS
 
 CLOSED, SERVES, EITHER = "closed", "serves", "either"
 """While the fault stands: nothing is released; something is; both may be."""
@@ -43,6 +44,7 @@ class Cell:
     hold_s: float = 2.0
     clients: int = 4
     shape: str = "mesh"
+    ways: Sequence[str] = WAYS
 
     @property
     def name(self) -> str:
@@ -51,7 +53,7 @@ class Cell:
 
     def plan(self, seed: int) -> Plan:
         """Return how its run goes."""
-        return Plan(seed, clients=self.clients, hold_s=self.hold_s)
+        return Plan(seed, clients=self.clients, hold_s=self.hold_s, ways=self.ways)
 
 
 LONG = 4.0
@@ -165,6 +167,17 @@ def _provider() -> Iterator[Cell]:
     ):  # fmt: skip
         yield Cell(
             "LLM provider", f"answers: {trick}", promised, (do.rogue(trick),), expect, LONG if trick == "hang" else 1.5
+        )
+    for trick, what in (("break", "breaks off in mid-stream"), ("stall", "falls silent in mid-stream")):
+        promised = "what has left is judged, sealed and charged; the rest is an error"
+        yield Cell(
+            "LLM provider",
+            what,
+            promised,
+            (do.rogue(trick),),
+            CLOSED,
+            LONG if trick == "stall" else 1.5,
+            ways=STREAMED_WAYS,
         )
     yield Cell(
         "LLM provider", "connections reset", "502/504 mapped; no settlement", (do.reset("provider"),), hold_s=1.5

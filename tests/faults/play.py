@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from tests.faults.collect import collect, look_at_checkpoint, scope_of
 from tests.faults.facts import CHAT, RELEASED, Call, Facts
 from tests.faults.faults import Fault
+from tests.faults.kernels import KernelClient
 from tests.faults.parts.cluster import Cluster
+from tests.faults.stream_rules import open_streams
 from tests.faults.verifier import Violation, unsettled, verify
-from tests.faults.workload import Agent, History, key_of
+from tests.faults.workload import WAYS, Agent, History, key_of
 
 BACK_S = 30.0
 """How long a cluster may take to serve again before the run fails."""
@@ -39,6 +41,8 @@ class Plan:
     after_s: float = 0.5
     pause_s: float = 0.02
     """Between two steps of a client."""
+    ways: Sequence[str] = WAYS
+    """Ways in that its clients take."""
 
 
 @dataclass
@@ -80,12 +84,20 @@ class Clients:
         self._tasks = [
             asyncio.create_task(self._walk(n, random.Random(self._chance.random()))) for n in range(plan.clients)
         ]
+        kernel = KernelClient(cluster, random.Random(f"kernel {plan.seed} {time.time_ns()}"))
+        history.kernels.append(kernel)
+        self._tasks.append(asyncio.create_task(self._act(kernel)))
+
+    async def _act(self, kernel: KernelClient) -> None:
+        while not self._stop.is_set():
+            await kernel.step()
+            await asyncio.sleep(self._plan.pause_s)
 
     async def _walk(self, number: int, rng: random.Random) -> None:
         turn = 0
         while not self._stop.is_set():
             turn += 1
-            agent = Agent(self._cluster, self._history, f"c{number}-{turn}", rng, place=number)
+            agent = Agent(self._cluster, self._history, f"c{number}-{turn}", rng, place=number, ways=self._plan.ways)
             for _ in range(rng.randint(3, 12)):
                 if agent.ended or self._stop.is_set():
                     break
@@ -126,7 +138,10 @@ async def play(cluster: Cluster, faults: Sequence[Fault], plan: Plan) -> Run:
     run.during = _outcomes(history.calls, standing, mended)
     run.asked = sum(call.kind == CHAT and call.started < mended and call.ended > standing for call in history.calls)
     run.after = history.outcomes(mended)
-    await asyncio.gather(*(agent.finish(SETTLED_S, mended) for agent in list(history.agents)))
+    await asyncio.gather(
+        *(agent.finish(SETTLED_S, mended) for agent in list(history.agents)),
+        *(kernel.finish(SETTLED_S) for kernel in history.kernels),
+    )
     run.facts = await _drained(cluster, history, since)
     run.violations = verify(run.facts)
     if run.back_s is None:
@@ -143,7 +158,7 @@ async def _drained(cluster: Cluster, history: History, since: int) -> Facts:
     """
     for _ in range(ROUNDS):
         facts = await collect(cluster, history, since=since)
-        left = {session.session_id for session in facts.sessions if unsettled(session, facts)}
+        left = {one.session_id for one in facts.sessions if unsettled(one, facts) or open_streams(one, facts)}
         behind = {caller.scope for caller in facts.callers if caller.spent < caller.settled}
         if not left and not behind:
             break

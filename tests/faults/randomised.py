@@ -12,6 +12,7 @@ from tests.faults.parts.cluster import Shape
 from tests.faults.parts.proxy import BACK, TO
 from tests.faults.parts.rogue import FAULTS as TRICKS
 from tests.faults.play import Plan
+from tests.faults.workload import STREAMED_WAYS, WAYS
 
 BLOCK = 25
 """Runs that share a cluster: those whose seeds, divided by it, are equal."""
@@ -19,11 +20,21 @@ BLOCK = 25
 LIGHT_SHARE = 0.85
 """Share of the blocks whose mesh is one process."""
 
-WHERE = {"sidecar": "sidecar-0", "session": "session", "audit": "audit", "stream": "audit"}
-"""Which part passes a failpoint, by the first word of its name."""
+WHERE = {
+    "sidecar": "sidecar-0", "session": "session", "audit": "audit", "stream": "audit", "kernel.before_step": "session",
+    "kernel.after_step": "session", "kernel.before_seal": "sidecar-0", "kernel.after_seal": "sidecar-0",
+}  # fmt: skip
+"""Which part passes a failpoint, by its name or else by the first word of that."""
 
-REACHED = tuple(name for name in POINTS if name.partition(".")[0] in {"sidecar", "session"} or "commit" in name)
+REACHED = tuple(
+    name for name in POINTS if name.partition(".")[0] in {"sidecar", "session", "kernel"} or "commit" in name
+)
 """Failpoints that the traffic of the suite passes."""
+
+
+def where(name: str) -> str:
+    """Return the part that passes a failpoint."""
+    return WHERE.get(name) or WHERE[name.partition(".")[0]]
 
 
 @dataclass(frozen=True)
@@ -44,7 +55,7 @@ def draw(seed: int) -> Drawn:
     plan = Plan(
         seed, clients=rng.randint(2, 2 if shape.light else 4), warm_s=rng.uniform(0.1, 0.4),
         hold_s=rng.uniform(0.1, 0.4 if shape.light else 2.5), after_s=rng.uniform(0.05, 0.2),
-        pause_s=rng.choice((0.02, 0.04, 0.08)),
+        pause_s=rng.choice((0.02, 0.04, 0.08)), ways=rng.choice((WAYS, WAYS, STREAMED_WAYS)),
     )  # fmt: skip
     return Drawn(shape, faults, plan)
 
@@ -99,7 +110,7 @@ def _line(rng: random.Random, lines: tuple[str, ...] | list[str]) -> Fault:
 
 def _point(rng: random.Random) -> Fault:
     rule = _rule(rng, ("kill", "kill", "error", "delay=500"))
-    return do.failpoint(WHERE[rule.partition(".")[0]], rule)
+    return do.failpoint(where(rule.partition(":")[0]), rule)
 
 
 def _rule(rng: random.Random, actions: tuple[str, ...]) -> str:

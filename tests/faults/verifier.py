@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from interlock.domain.policy.policy_order import relaxations
 from interlock.domain.policy.policy_text import parse
-from tests.faults.facts import CHAT, END, LOOK, RELEASED, STREAM, Call, Facts, Seal, Session, Window
+from tests.faults import kernel_rules, stream_rules
+from tests.faults.facts import CHAT, END, LOOK, RELEASED, WRITTEN_ANEW, Call, Facts, Seal, Session, Window
 
 FULL = 1_000_000
 DEPLETED_AT = 100_000
@@ -242,26 +243,10 @@ def settled_exactly_once(facts: Facts) -> Iterator[str]:
 
 def unsettled(session: Session, facts: Facts) -> list[Seal]:
     """Return what was sealed and not settled in a session that some client can continue."""
-    if (
-        session.budget is None
-        or not session.active
-        or session.session_id in facts.stuck
-        or _is_below_an_end(session, facts)
-    ):
+    if not stream_rules.goes_on(session, facts):
         return []
     settled = {window.hmac for window in _settled(session)}
     return [seal for seal in session.seals if seal.hmac not in settled]
-
-
-def _is_below_an_end(session: Session, facts: Facts) -> bool:
-    """Tell whether a session above has ended: then nobody opens a window any more that would settle what was left."""
-    known = {one.session_id: one for one in facts.sessions}
-    above = known.get(session.parent)
-    while above is not None:
-        if not above.active:
-            return True
-        above = known.get(above.parent)
-    return False
 
 
 def outcomes_are_settled(facts: Facts) -> Iterator[str]:
@@ -294,7 +279,7 @@ def released_answers_are_in_the_log(facts: Facts) -> Iterator[str]:
         seal = seals.get(call.hmac)
         if seal is None:
             yield f"call {call.number} was told the seal {call.hmac[:20]}, which the log does not hold"
-        elif call.status == RELEASED and call.entry != STREAM and seal.response_hash != call.body_hash:
+        elif call.status == RELEASED and call.entry not in WRITTEN_ANEW and seal.response_hash != call.body_hash:
             yield f"call {call.number} released other bytes than {seal.window_id} sealed"
         elif call.status == RELEASED and seal.status not in ({"HELD", "HALTED"} if call.approval else {"COMPLETED"}):
             yield f"call {call.number} released {seal.window_id}, which was sealed as {seal.status}"
@@ -578,10 +563,19 @@ RULES: Mapping[str, Sequence[Rule]] = {
         callers_are_charged_exactly,
         everything_is_back,
     ),
-    "I2": (nothing_after_the_end,),
+    "I2": (nothing_after_the_end, stream_rules.nothing_is_heard_after_the_end),
     "I20": (nothing_below_an_end,),
-    "I3": (settled_exactly_once, outcomes_are_settled),
-    "I4": (released_answers_are_in_the_log,),
+    "I3": (
+        settled_exactly_once,
+        outcomes_are_settled,
+        stream_rules.streams_are_closed,
+        stream_rules.holds_are_given_back,
+    ),
+    "I4": (
+        released_answers_are_in_the_log,
+        stream_rules.heard_is_on_record,
+        stream_rules.streams_are_told_in_order,
+    ),
     "I5": (chains_verify,),
     "I6": (checkpoints_extend,),
     "I7": (children_are_as_tight,),
@@ -593,6 +587,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
     "I12": (approvals_release_once,),
     "I13": (decisions_follow_from_risk_and_budget,),
     "I14": (told_as_sealed, decisions_follow_from_risk_and_budget),
+    "I18": kernel_rules.RULES,
 }
 
 

@@ -68,6 +68,55 @@ def release_unsealed() -> None:
 
 
 @weakness
+def parts_before_their_record() -> None:
+    """A part of a streamed answer leaves though the audit log has not taken it."""
+    from interlock.domain.errors import Refused
+    from interlock.runtime.rpc.peers import AuditPeer
+    from interlock.sidecar.trail.stream_events import PART
+
+    record = AuditPeer.record
+
+    async def lenient(self: Any, session_id: Any, window_id: Any, noted: Any, *more: Any, **named: Any) -> Any:
+        try:
+            return await record(self, session_id, window_id, noted, *more, **named)
+        except Refused:
+            if all(one.event_type != PART for one in noted):
+                raise
+
+    AuditPeer.record = lenient  # type: ignore[method-assign]
+
+
+@weakness
+def lost_streams_for_nothing() -> None:
+    """A window whose sidecar died while it released parts is given up, and nobody pays for what has left."""
+    from interlock.api.session.v1 import session_pb2
+    from interlock.sidecar.settlement.effects import SettlementEffects
+
+    async def given_up(self: Any, opened: Any, window_id: str, deadline: Any) -> None:
+        request = session_pb2.AbandonWindowRequest(
+            session_id=opened.session_id, root_session_id=opened.root_session_id, window_id=window_id,
+            caller_id=opened.caller_budget.caller_id,
+        )  # fmt: skip
+        await self._session.abandon_window(request, deadline)
+
+    SettlementEffects._lost_stream = given_up  # type: ignore[assignment]
+
+
+@weakness
+def kernels_told_unsealed() -> None:
+    """What a kernel decided is told though the audit log has not taken it."""
+    from interlock.runtime.rpc.kernels.sealing import Sealing
+
+    sealed = Sealing._sealed
+
+    async def lenient(self: Any, kernel_id: str, batch: Any, deadline: Any) -> None:
+        await sealed(self, kernel_id, batch, deadline)
+        batch.refused = None
+
+    Sealing._sealed = lenient  # type: ignore[method-assign]
+
+
+@weakness
 def no_idempotency() -> None:
     """A settlement that is repeated is charged again, under a window id of its own."""
     from interlock.session.ledger import Ledger

@@ -18,7 +18,25 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
 from interlock.domain.errors import Refused
 from interlock.runtime.rpc.errors import HTTP_CODES, from_rpc_error
-from tests.faults.facts import CHAT, DELEGATE, END, GRPC, HTTP, LOOK, PLAIN, RELEASED, STREAM, Call
+from tests.faults import streams
+from tests.faults.facts import (
+    CHAT,
+    DELEGATE,
+    END,
+    GRPC,
+    HTTP,
+    IN_PARTS,
+    LOOK,
+    MESSAGES,
+    PARTS,
+    PLAIN,
+    RELEASED,
+    RESPONSES,
+    RPC_PARTS,
+    STREAM,
+    Call,
+)  # fmt: skip
+from tests.faults.kernels import KernelClient
 from tests.faults.parts.cluster import Cluster
 from tests.faults.verifier import token_in
 from tests.support.sidecar.oversight import decision, token_for
@@ -35,7 +53,10 @@ REPORTED_SHARE, TOLD_SHARE = 0.25, 0.5
 CASES: Sequence[Callable[[str], str]] = (str.lower, str.lower, str.title, str.upper)
 """How the names of headers are written."""
 
-WAYS = (HTTP, HTTP, STREAM, GRPC)
+WAYS = (HTTP, HTTP, STREAM, GRPC, PARTS, PARTS, RESPONSES, MESSAGES, RPC_PARTS)
+STREAMED_WAYS = (PARTS, PARTS, RESPONSES, MESSAGES, RPC_PARTS)
+"""Ways in of clients that ask for every answer in parts."""
+
 NOTHING = {"crp-safety-policy-report-only": "halt-on MEDIUM"}
 """A policy that many an answer breaks, and that is only to be reported."""
 
@@ -61,6 +82,9 @@ class History:
     calls: list[Call] = field(default_factory=list)
     secrets: set[str] = field(default_factory=set)
     agents: list[Agent] = field(default_factory=list)
+    asked_in_parts: int = 0
+    """Answers that were asked for in parts; each has a text of its own."""
+    kernels: list[KernelClient] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     """Sessions about which nothing certain could be had, and what they answered last."""
 
@@ -100,6 +124,8 @@ class Agent:
     """Why its session is over."""
     bound: set[str] = field(default_factory=set)
     """Sessions that its calls without a token ended in."""
+    ways: Sequence[str] = WAYS
+    """Ways in that it takes."""
 
     def __post_init__(self) -> None:
         self.history.agents.append(self)
@@ -139,17 +165,20 @@ class Agent:
             more["crp-oversight-token"] = approval
         if self._manner.random() < REPORTED_SHARE:
             more |= NOTHING
-        entry = entry or self._manner.choice(WAYS)
-        body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": f"Say: {risk}"}]}
-        if entry == STREAM:
-            body["stream"] = True
+        entry = entry or self._manner.choice(self.ways)
         call = await self.ask(
-            CHAT, "POST", "/v1/chat/completions", json=body, headers=more, token=sent, pattern=pattern,
-            leave_after_s=leave_after_s, approval=approval, entry=entry,
+            CHAT, "POST", streams.PATHS.get(entry, streams.PATHS[PARTS]), json=self._body(entry, risk), headers=more, token=sent,
+            pattern=pattern, leave_after_s=leave_after_s, approval=approval, entry=entry,
         )  # fmt: skip
         if not approval:
             self._learn(call)
         return call
+
+    def _body(self, entry: str, risk: str) -> dict[str, Any]:
+        if entry in IN_PARTS:
+            self.history.asked_in_parts += 1
+            return streams.body_of(entry, streams.long_text(self.history.asked_in_parts, risk))
+        return streams.body_of(PARTS if entry == STREAM else entry, risk)
 
     async def reviewed(self, held: Call) -> None:
         """Have two reviewers' decisions race for a held answer, and ask for it with both, one of them twice."""
@@ -164,7 +193,7 @@ class Agent:
             await asyncio.gather(*(audit.DecideHeld(decision(one), timeout=REVIEW_S) for one in approvals))
         except (grpc.aio.AioRpcError, Refused):
             return  # the audit log is what is broken
-        entry = STREAM if held.entry == STREAM else self._manner.choice((HTTP, GRPC))
+        entry = self._manner.choice((HTTP, GRPC)) if held.entry in {HTTP, GRPC} else held.entry
         await asyncio.gather(*(self.chat("LOW", approval=one, entry=entry) for one in (*approvals, approvals[0])))
 
     def _learn(self, call: Call) -> None:
@@ -172,8 +201,10 @@ class Agent:
             self.history.secrets.add(found)
             self.token = found
             self.points.append((found, call.headers.get("crp-context-continuation-id", "")))
-        if call.session_id and not self.session_id:
+        if call.session_id and not self.session_id and (self.token or self.parent):
             self.session_id = call.session_id
+        elif call.session_id and not self.session_id:
+            self.bound.add(call.session_id)  # its token comes with the end of its first answer, which never came
         if call.reason in ENDED:
             self.ended = call.reason
 
@@ -215,7 +246,9 @@ class Agent:
         headers = {str(name): str(value) for name, value in dict(call.shown["headers"]).items()}  # type: ignore[call-overload]
         self.history.secrets.add(str(call.shown["grant"]))
         place = self.place + self.rng.randrange(2)
-        return Agent(self.cluster, self.history, f"{self.name}.{call.number}", self.rng, place, self, first=headers)
+        return Agent(
+            self.cluster, self.history, f"{self.name}.{call.number}", self.rng, place, self, first=headers, ways=self.ways
+        )  # fmt: skip
 
     async def plain(self) -> None:
         """Ask twice as a program that knows nothing of CRP, under a name of its own that other keys use as well."""
@@ -266,28 +299,47 @@ class Agent:
     ) -> Call:
         """Send one request and note what came of it."""
         place = self.place % len(self.cluster.fronts)
-        started, left = time.monotonic(), False
+        started, left, heard = time.monotonic(), False, streams.Heard()
         sent = {"authorization": f"Bearer {key_of(self.name)}", **headers}
         try:
             async with asyncio.timeout(leave_after_s):
-                if entry == GRPC:
-                    outcome = await self._dispatch(self.cluster.rpc_fronts[place], sent, more["json"])
+                if entry in {GRPC, RPC_PARTS}:
+                    listening = heard if entry == RPC_PARTS else None
+                    outcome = await self._dispatch(self.cluster.rpc_fronts[place], sent, more["json"], listening)
                 else:
                     written = {self._manner.choice(CASES)(name): value for name, value in sent.items()}
-                    response = await self.cluster.fronts[place].request(method, path, headers=written, **more)
-                    outcome = _outcome(kind, response)
+                    listening = heard if kind == CHAT and entry in IN_PARTS else None
+                    outcome = await self._request(
+                        kind, self.cluster.fronts[place], method, path, written, listening, more
+                    )
         except TimeoutError:
-            outcome, left = {"status": 0, "reason": "left"}, True
+            outcome, left = {"status": 0, "reason": "left", "headers": heard.headers}, True
         except httpx.HTTPError as error:
-            outcome = {"status": 0, "reason": type(error).__name__}
+            outcome = {"status": 0, "reason": type(error).__name__, "headers": heard.headers}
         ended = time.monotonic()
         whole = self.cluster.front_was_whole(place, started, ended)
         return self.history.note(
             client=self.name, kind=kind, started=started, ended=ended, limit_s=self.cluster.limit_s, token=token,
-            pattern=pattern, left=left, front_up=whole, approval=approval, entry=entry, **outcome,
+            pattern=pattern, left=left, front_up=whole, approval=approval, entry=entry, heard=heard.text, **outcome,
         )  # fmt: skip
 
-    async def _dispatch(self, address: str, sent: dict[str, str], body: Mapping[str, Any]) -> dict[str, Any]:
+    async def _request(
+        self, kind: str, front: httpx.AsyncClient, method: str, path: str, headers: Mapping[str, str],
+        heard: streams.Heard | None, more: Mapping[str, Any],
+    ) -> dict[str, Any]:  # fmt: skip
+        """Ask over HTTP, and listen where the answer may leave in parts."""
+        if heard is None:
+            return _outcome(kind, await front.request(method, path, headers=headers, **more))
+        async with front.stream(method, path, headers={**headers, **streams.FINAL}, **more) as response:
+            if response.status_code == RELEASED:
+                await heard.over_http(response)
+                return heard.outcome()
+            await response.aread()
+            return _outcome(kind, response)
+
+    async def _dispatch(
+        self, address: str, sent: dict[str, str], body: Mapping[str, Any], heard: streams.Heard | None
+    ) -> dict[str, Any]:
         """Ask over gRPC, on a connection of its own, the token in the message or in the metadata."""
         context = sidecar_pb2.CallContext()
         if "crp-session-token" in sent and self._manner.random() < TOLD_SHARE:
@@ -298,9 +350,17 @@ class Agent:
             metadata = tuple((name.lower(), value) for name, value in sent.items())
             stub = sidecar_pb2_grpc.SidecarServiceStub(channel)  # type: ignore[no-untyped-call]
             try:
-                said = await stub.Dispatch(asked, metadata=metadata, timeout=self.cluster.limit_s + 5)
+                if heard is None:
+                    said = await stub.Dispatch(asked, metadata=metadata, timeout=self.cluster.limit_s + 5)
+                else:
+                    streamed = sidecar_pb2.DispatchStreamRequest(dispatch=asked)
+                    said = await heard.over_rpc(
+                        stub.DispatchStream(streamed, metadata=metadata, timeout=self.cluster.limit_s + 5)
+                    )
             except grpc.aio.AioRpcError as error:
-                return _refusal(error)
+                refused = _refusal(error)
+                known = heard.headers if heard else {}
+                return {**refused, "headers": {**known, **refused.get("headers", {})}}
         headers = {name.lower(): value for name, value in said.outcome.headers.items()}
         return {"status": RELEASED, "headers": headers, "body_hash": _hash(said.chat_response)}
 

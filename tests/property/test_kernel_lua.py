@@ -16,8 +16,8 @@ from interlock.domain.kernel.definition import Condition, Definition, Registered
 from interlock.domain.kernel.state import Resource, Stepped, replayed
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
-from interlock.session.store.kernels import MemoryKernels
-from interlock.session.store.kernels_redis import RedisKernels, kernel_key_of
+from interlock.session.store.kernels.redis import RedisKernels, kernel_key_of
+from interlock.session.store.kernels.store import MemoryKernels
 
 RUNS = count(1)
 UNIT = 1_000_000

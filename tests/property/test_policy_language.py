@@ -32,7 +32,7 @@ def meaning(policy: Policy) -> policy_grammar.Meaning:
             found[name] = frozenset() if values == ("'none'",) else frozenset(values)
         elif name == "require-quality":
             found[name] = frozenset(values)
-        elif name.startswith("require-") or name == "max-cannot-tell":
+        elif name.startswith("require-") or name in {"max-cannot-tell", "max-spend-usd", "max-spend-tokens"}:
             found[name] = Decimal(values[0])
         else:
             found[name] = values[0] if values else True

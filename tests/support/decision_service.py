@@ -123,13 +123,13 @@ def settings_of(tmp_path: Path, redis_url: str, **more: Any) -> Settings:
 
 
 @contextlib.asynccontextmanager
-async def serving(settings: Settings, audit: Any) -> AsyncIterator[Any]:
-    """Serve experiments over *audit*; yields a stub."""
+async def serving(settings: Settings, audit: Any, *, session: Any = None) -> AsyncIterator[Any]:
+    """Serve experiments over *audit*, and over the kernels of *session*; yields a stub."""
 
     async def ready() -> Mapping[str, str]:
         return {}
 
-    mesh = Mesh.local(session=None, policy=None, dpe=None, audit=audit)
+    mesh = Mesh.local(session=session, policy=None, dpe=None, audit=audit)
     decision = open_decision(settings, mesh, ready)
     server = RpcServer([decision.service], settings)
     port = await server.start()
@@ -161,3 +161,47 @@ def emits(kind: str, source: str, payload: Mapping[str, Any], timestamp: float, 
         "confidence": 0.9,
     }
     return decision_pb2.Signal(**{**fields, **more})
+
+
+class BusClient:
+    """The bus of one experiment, as its owner and its agents call it."""
+
+    def __init__(self, owner_client: DecisionClient) -> None:
+        self.owner = owner_client
+
+    async def emit(self, *signals: decision_pb2.Signal, agent: str = "") -> list[Any]:
+        request = decision_pb2.EmitRequest(signals=signals, **self._by(agent))
+        answer = await self.owner.stub.Emit(request, metadata=() if agent else self.owner.metadata)
+        return list(answer.signals)
+
+    async def register(self, kind: str, schema: str) -> Any:
+        request = decision_pb2.RegisterSignalRequest(experiment=self.owner.experiment, type=kind, schema_json=schema)
+        return await self.owner.stub.RegisterSignal(request, metadata=self.owner.metadata)
+
+    def stream(self, *types: str, agent: str = "", after: str = "", timeout: float = 30) -> Any:
+        request = decision_pb2.SubscribeRequest(types=types, after=after, **self._by(agent))
+        return self.owner.stub.Subscribe(request, metadata=() if agent else self.owner.metadata, timeout=timeout)
+
+    async def until(self, count: int, *types: str, agent: str = "", after: str = "") -> decision_pb2.SubscribeResponse:
+        """Read until so many signals came; returns them with the first gap and the last token."""
+        found = decision_pb2.SubscribeResponse()
+        stream = self.stream(*types, agent=agent, after=after)
+        async for page in stream:
+            found.signals.extend(page.signals)
+            found.token = page.token
+            if page.HasField("gap") and not found.HasField("gap"):
+                found.gap.CopyFrom(page.gap)
+            if len(found.signals) >= count:
+                break
+        stream.cancel()
+        return found
+
+    async def run_quietly(self, cycle: int) -> Any:
+        """Run a cycle in which every agent answers with nothing."""
+        async with contextlib.AsyncExitStack() as agents:
+            for name in self.owner.tickets:
+                await agents.enter_async_context(self.owner.working(name, lambda _: {}))
+            return await self.owner.run(cycle)
+
+    def _by(self, agent: str) -> dict[str, str]:
+        return {"ticket": self.owner.tickets[agent]} if agent else {"experiment": self.owner.experiment}

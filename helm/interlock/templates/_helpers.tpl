@@ -65,6 +65,9 @@ INTERLOCK_SESSION_ADDRESS: {{ printf "%s-session.%s:7081" $name $domain }}
 INTERLOCK_POLICY_ADDRESS: {{ printf "%s-policy.%s:7082" $name $domain }}
 INTERLOCK_DPE_ADDRESS: {{ printf "%s-dpe.%s:7083" $name $domain }}
 INTERLOCK_AUDIT_ADDRESS: {{ printf "%s-audit.%s:7084" $name $domain }}
+{{- if .Values.decision.enabled }}
+INTERLOCK_DECISION_ADDRESS: {{ printf "%s-decision.%s:7086" $name $domain }}
+{{- end }}
 {{- end }}
 
 {{/* A setting as a variable's value: whole numbers as such, since Helm reads every number as a float. */}}

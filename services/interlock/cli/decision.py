@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -11,9 +12,12 @@ from typing import Any
 
 import grpc
 import typer
+from google.protobuf.json_format import MessageToDict
 
 from interlock.api.decision.v1 import decision_pb2
 from interlock.api.decision.v1.decision_pb2_grpc import DecisionServiceStub
+from interlock.cli.certification.command import certify
+from interlock.cli.certification.reference import agent
 from interlock.cli.output import NEGATIVE, OK, Format, Output, plain, print_json, refusals, table
 from interlock.domain.decision.replay import replayed
 from interlock.domain.errors import invalid
@@ -23,8 +27,13 @@ from interlock.runtime.settings.loading import load
 from interlock.runtime.settings.model import Settings
 
 app = typer.Typer(
-    help="List, show and replay the decisions of an experiment.", no_args_is_help=True, pretty_exceptions_enable=False
+    help="List, show, replay and watch the decisions of an experiment; serve and certify agents.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
 )
+
+app.command()(agent)
+app.command()(certify)
 
 EXPERIMENT = typer.Argument(help="Name of the experiment, under the key in OPENAI_API_KEY.")
 CYCLE = typer.Argument(help="Number of the cycle.", min=1)
@@ -35,7 +44,11 @@ LIMIT = typer.Option(100, "--limit", help="Most to list.", min=1, max=500)
 SOURCE = typer.Argument(help="A file that `show -o json` wrote, or the name of an experiment.")
 REPLAYED = typer.Argument(None, help="Number of the cycle of an experiment.", min=1)
 
-TIMEOUT_S = 10.0
+TYPES = typer.Option([], "--type", help="Only signals of this type; may be given again.")
+TOKEN = typer.Option("", "--after", help="Token that an earlier watch printed. Default: the oldest that is held.")
+SECONDS = typer.Option(0.0, "--seconds", help="How long. Default: until Ctrl-C.", min=0)
+
+TIMEOUT_S, WATCH_S = 10.0, 3_600.0
 _COLUMNS = ("cycle", "time", "outcome", "chosen", "decision")
 
 Call = Callable[[Any, Sequence[tuple[str, str]]], Awaitable[Any]]
@@ -102,6 +115,60 @@ def replay(
     else:
         _print([f"it parts at {found.differs_at}", f"  recorded  {found.recorded}", f"  replayed  {found.replayed}"])
     raise typer.Exit(OK if found.is_same else NEGATIVE)
+
+
+@app.command()
+def watch(  # noqa: PLR0917 - the options of a command
+    experiment: str = EXPERIMENT,
+    kinds: list[str] = TYPES,
+    after: str = TOKEN,
+    seconds: float = SECONDS,
+    at: str = AT,
+    ca: Path | None = CA,
+    output: Output = Format.TEXT,
+) -> None:
+    """Show the signals of an experiment as they come, and what was lost of them. Exit 0: time is over, or Ctrl-C. 2: no answer.
+
+    With -o json one line for each page: token, gap, signals. The last token resumes with --after.
+
+    Examples: interlock decision watch search | interlock decision watch search --type metric_plateau --seconds 10 -o json
+    """
+    request = decision_pb2.SubscribeRequest(experiment=experiment, types=kinds, after=after)
+
+    token = after
+
+    async def follow(stub: Any, key: Sequence[tuple[str, str]]) -> None:
+        nonlocal token
+        while True:
+            request.after = token
+            try:
+                async for page in stub.Subscribe(request, metadata=key, timeout=seconds or WATCH_S):
+                    token = page.token
+                    _print_page(page, output)
+            except grpc.aio.AioRpcError as error:
+                if error.code() is not grpc.StatusCode.DEADLINE_EXCEEDED:
+                    raise
+                if seconds:
+                    return
+
+    with refusals(output), contextlib.suppress(KeyboardInterrupt):
+        _asked(at, ca, follow)
+    if output is Format.TEXT and token:
+        _print([f"go on with --after {token}"])
+
+
+def _print_page(page: decision_pb2.SubscribeResponse, output: Format) -> None:
+    if output is Format.JSON:
+        told = MessageToDict(page, preserving_proto_field_name=True)
+        typer.echo(json.dumps({"token": page.token, "gap": told.get("gap"), "signals": told.get("signals", [])}))
+        return
+    if page.HasField("gap"):
+        gone = f"{page.gap.count} of {page.gap.from_sequence} to {page.gap.to_sequence}"
+        _print([f"lost    {'the whole bus' if page.gap.restarted else gone}"])
+    for one in page.signals:
+        cycle = f"cycle {one.cycle}" if one.cycle else "-"
+        row = (str(one.sequence), one.signal.type, one.signal.source, f"{one.signal.confidence:g}", cycle)
+        _print(["  ".join((*row, one.signal.payload_json))])
 
 
 def _read(path: Path) -> tuple[str, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -14,31 +15,29 @@ INTERRUPTED = 130
 def demo(
     output: Output = Format.TEXT,
     tree: Annotated[bool, typer.Option("--tree", help="Run a tree of agents instead of one agent.")] = False,
+    kernel: Annotated[bool, typer.Option("--kernel", help="Run five agents that share one kernel.")] = False,
+    decide: Annotated[bool, typer.Option("--decide", help="Run a search that four agents advise.")] = False,
 ) -> None:
     """Run a recorded conversation through the whole mesh and show every decision.
 
     With --tree: an orchestrator and three specialists, each a process with its own sidecar; one exhausts the budget of the tree.
+    With --kernel: five processes share a budget of actions; one is killed in the middle of a saga, all are stopped. Beside it the same on
+    clampai, where that is installed.
+    With --decide: a real search for hyper-parameters, steered by four agents, of which one is killed; beside it without agents.
 
     Needs no key and no network. Exit 0: every promise of the demonstration held. 1: one did not. With -o json the
     conversation is shown on standard error, and one JSON document goes to standard output.
 
-    Examples: interlock demo | interlock demo --tree | NO_COLOR=1 interlock demo | interlock demo -o json
+    Examples: interlock demo | interlock demo --tree | interlock demo --kernel | NO_COLOR=1 interlock demo | interlock demo -o json
     """
-    try:
-        from interlock.demo import run as alone
-        from interlock.demo import tree as of_agents
-    except ModuleNotFoundError as error:
-        if error.name != "openai":
-            raise
-        typer.echo("interlock demo needs the openai client: pip install 'interlock[demo]'", err=True)
-        raise typer.Exit(REFUSED) from None
+    run = _chosen(tree=tree, kernel=kernel, decide=decide)
     from interlock.demo.mesh import MeshFailedError, interrupt_on_stop
     from interlock.demo.view import console
 
     out = console(stderr=output is Format.JSON)
     interrupt_on_stop()
     try:
-        shown = of_agents.run(out) if tree else alone.run(out)
+        shown = run(out)
     except MeshFailedError as error:
         out.print(f"\nThe mesh failed: {error}", markup=False)
         raise typer.Exit(REFUSED) from None
@@ -51,3 +50,28 @@ def demo(
         print_json(shown.as_json())
     if shown.broken:
         raise typer.Exit(NEGATIVE)
+
+
+def _chosen(*, tree: bool, kernel: bool, decide: bool) -> Callable[[Any], Any]:
+    """Import and return the demonstration. Ends with REFUSED where its packages are not installed."""
+    try:
+        if decide:
+            from interlock.demo.decide import run as deciding
+
+            return deciding
+        if kernel:
+            from interlock.demo.kernel import run as of_five
+
+            return of_five
+        if tree:
+            from interlock.demo.tree import run as of_agents
+
+            return of_agents
+        from interlock.demo.run import run as alone
+    except ModuleNotFoundError as error:
+        if error.name not in {"openai", "optuna", "sklearn"}:
+            raise
+        needed, extra = ("Optuna and scikit-learn", "decide") if decide else ("the openai client", "demo")
+        typer.echo(f"interlock demo needs {needed}: pip install 'interlock[{extra}]'", err=True)
+        raise typer.Exit(REFUSED) from None
+    return alone

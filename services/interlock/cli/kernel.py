@@ -33,6 +33,8 @@ AFTER = typer.Option(0, "--after", help="Number of the last record that is known
 ONCE = typer.Option(default=False, help="End after the records that are there.")
 
 WATCHED_EVERY_S = 0.5
+_PERMITTED = "P"
+"""State of an execution that is permitted and not settled, as a kernel's records have it."""
 _RESOURCES = ("resource", "limit", "spent", "refunded", "leased", "left")
 
 
@@ -132,6 +134,42 @@ def settle(
     raise typer.Exit(_verdict(told, told["verdict"], output))
 
 
+@app.command()
+def permits(name: str = NAME, url: str = URL, output: Output = Format.TEXT) -> None:
+    """Show permits that nobody settled; they count as done. Exit 0: there is none. 1: there are. 2: no such kernel, or no answer.
+
+    A call that is under way has one too: settle what is older than any call can be.
+    """
+    with refusals(output), _calls(url) as calls:
+        found = _open_permits(calls, name)
+    if output is Format.JSON:
+        print_json(found)
+    else:
+        rows = [
+            ("permit", "action", "since", "reserved"),
+            *(tuple(str(value) for value in one.values()) for one in found),
+        ]
+        _print([*table(rows)] if found else ["every permit is settled"])
+    raise typer.Exit(NEGATIVE if found else OK)
+
+
+@app.command(name="settle-permit")
+def settle_permit(
+    name: str = NAME,
+    permit: str = typer.Argument(help="Key of the permit, as `permits` shows it."),
+    undone: bool = typer.Option(
+        default=False, help="It was not done: effects and costs are taken back. Without, it was done."
+    ),
+    url: str = URL,
+    output: Output = Format.TEXT,
+) -> None:
+    """Settle a permit whose holder died or does not know, once a person has looked. Exit 0: settled. 1: rejected. 2: refused."""
+    ask = "abort" if undone else "confirm"
+    with refusals(output), _calls(url) as calls:
+        told = calls.post(name, ask, {"permit": permit, "key": f"person-{uuid.uuid4().hex}"})
+    raise typer.Exit(_verdict(told, told["verdict"], output))
+
+
 @contextmanager
 def _calls(url: str) -> Iterator[KernelCalls]:
     calls = KernelCalls(url, retries=1)
@@ -147,6 +185,32 @@ def _calls(url: str) -> Iterator[KernelCalls]:
         ) from None
     finally:
         calls.close()
+
+
+def _open_permits(calls: KernelCalls, name: str) -> list[dict[str, Any]]:
+    """Return the permits that are open after the whole sealed trace, the oldest first."""
+    found: dict[str, dict[str, Any]] = {}
+    after = 0
+    while page := calls.trace(name, after):
+        for record in page:
+            after = int(record["sequence"])
+            data = json.loads(record["data_json"])
+            executions = {
+                field[2:]: json.loads(kept) for field, kept in dict(data["changes"] or {}).items() if field[:2] == "x:"
+            }
+            for key, kept in executions.items():
+                if kept["state"] == _PERMITTED:
+                    costs = ", ".join(
+                        f"{number(micros)} {resource}" for resource, micros in kept["answer"]["costs"] or ()
+                    )
+                    found.setdefault(
+                        key, {"permit": key, "action": data["action"], "since": record["timestamp"], "reserved": costs}
+                    )
+                else:
+                    found.pop(key, None)
+            for field in data["dropped"] or ():
+                found.pop(field.removeprefix("x:"), None)
+    return list(found.values())
 
 
 def _resource(one: Mapping[str, Any]) -> tuple[str, ...]:

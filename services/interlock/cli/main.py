@@ -30,7 +30,12 @@ COMMANDS = {
     "policy": ("interlock.cli.policy", "app", "Parse a safety policy; compare a child's policy with its parent's."),
     "session": ("interlock.cli.session", "app", "Show a session: budget, breaker, windows. Draw its graph."),
     "kernel": ("interlock.cli.kernel", "app", "What agents may do: budgets, state, actions; try, execute, watch."),
-    "decision": ("interlock.cli.decision", "app", "What agents proposed and the engine decided: list, show, replay."),
+    "mcp": ("interlock.cli.mcp", "mcp", "Stand between an agent and its tool server: every call needs a permit."),
+    "decision": (
+        "interlock.cli.decision",
+        "app",
+        "What agents proposed and the engine decided; watch, serve and certify agents.",
+    ),
     "audit": ("interlock.cli.audit.commands", "app", "Verify and export the audit chain of a session."),
     "agents": ("interlock.cli.agents", "app", "Register agent types: keys, limits, strategies, policies."),
     "oversight": ("interlock.cli.oversight.commands", "app", "Review held responses; manage reviewers' keys."),

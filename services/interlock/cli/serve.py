@@ -156,8 +156,8 @@ class _Process:
         inner: list[Readiness] = []
         readiness = self._until_stopped(lambda: unready_across(inner))
         mesh = Mesh.local(**services)
-        sidecar = await self._open_sidecar(mesh, readiness, listener)
         decision = self._open_decision(mesh, readiness)
+        sidecar = await self._open_sidecar(mesh, readiness, listener, decision.service.servicer)
         self._ends.push_async_callback(self._drain)
         self._ends.callback(decision.leave)
         for name, service in services.items():
@@ -190,7 +190,7 @@ class _Process:
         mesh = Mesh.remote(self.settings)
         self._ends.push_async_callback(mesh.close)
         readiness = self._until_stopped(mesh.unready_dependencies)
-        sidecar = await self._open_sidecar(mesh, readiness, listener)
+        sidecar = await self._open_sidecar(mesh, readiness, listener, None)
         self._ends.push_async_callback(self._drain)
         await self._serve_fronts(sidecar, listener)
         return readiness
@@ -278,13 +278,13 @@ class _Process:
         self._say(f"  {name} opened in {time.monotonic() - begin:.1f} s")
         return service
 
-    async def _open_sidecar(self, mesh: Mesh, readiness: Ready, listener: socket.socket) -> Sidecar:
+    async def _open_sidecar(self, mesh: Mesh, readiness: Ready, listener: socket.socket, decision: Any) -> Sidecar:
         from interlock.sidecar.wiring import open_sidecar
 
         if not self.settings.public_base_url:
             base = f"{self._scheme}://{address(self.settings.host, listener.getsockname()[1])}"
             self.settings = self.settings.model_copy(update={"public_base_url": base})
-        sidecar = await open_sidecar(self.settings, mesh, readiness)
+        sidecar = await open_sidecar(self.settings, mesh, readiness, decision=decision)
         self._ends.push_async_callback(sidecar.close)
         return sidecar
 
@@ -292,6 +292,10 @@ class _Process:
         largest = self.settings.max_body_bytes + FRONT_MARGIN_BYTES
         self._fronts.append(await self._serve_grpc("sidecar_grpc", sidecar.service, largest_request=largest))
         self._fronts.append(await self._serve_http("sidecar_http", sidecar.http_app, listener, front=True))
+        if sidecar.envoy is not None:
+            from interlock.sidecar.fronts.envoy.service import LARGEST_PIECE
+
+            self._fronts.append(await self._serve_grpc("envoy", sidecar.envoy, largest_request=LARGEST_PIECE))
 
     async def _serve_grpc(self, name: str, service: Service, *, largest_request: int | None = None) -> RpcServer:
         port, socket_path = getattr(self.settings, f"{name}_port"), self._socket(name)

@@ -12,6 +12,7 @@ import typer
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2, session_pb2_grpc
+from interlock.cli import spending
 from interlock.cli.asking import asked
 from interlock.cli.output import Format, Output, plain, print_json, print_refusal, table
 from interlock.cli.session_list import list_sessions
@@ -155,6 +156,7 @@ def _as_json(found: session_pb2.Session) -> dict[str, Any]:
         "safety_budget": as_decimal(Micros(found.safety_budget_micros)),
         "budget_warning": budget_warning(Micros(found.safety_budget_micros)),
         "charged_micros": found.charged_micros,
+        "spending": spending.as_json(found.spending),
         "accumulate": "sum" if found.accumulate_sum else "min",
         "ancestor_halt": _ancestor_halt(found),
         "breaker": _breaker(found),
@@ -204,6 +206,7 @@ def _as_text(found: session_pb2.Session) -> str:
         f"status   {_status(found)}",
         f"budget   {as_decimal(budget)} of 1.00{warning}, breaker {_breaker(found)}",
         f"charged  {as_decimal(Micros(found.charged_micros))} by all windows together",
+        *spending.as_text(found.spending),
         f"windows  {len(found.windows)} of {found.max_windows}",
         f"scope    {found.scope}, created {found.created_at}",
         *_kin(found),

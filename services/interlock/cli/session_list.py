@@ -12,6 +12,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2, session_pb2_grpc
 from interlock.cli.asking import asked
 from interlock.cli.output import Format, Output, plain, print_json, print_refusal, table
+from interlock.cli.spending import cost
 from interlock.domain.budget import Micros, as_decimal
 from interlock.domain.errors import Refused
 from interlock.runtime.clock import iso8601
@@ -24,7 +25,19 @@ LIMIT = typer.Option(20, "--limit", help="How many sessions.", min=1, max=1000)
 SHARED = "unverified"
 """Stands for all callers whose keys nobody verifies: they share one budget."""
 
-_SESSIONS = ("session", "caller", "agent", "began", "windows", "budget", "charged", "breaker", "status")
+_SESSIONS = (
+    "session",
+    "caller",
+    "agent",
+    "began",
+    "windows",
+    "budget",
+    "charged",
+    "tokens",
+    "usd",
+    "breaker",
+    "status",
+)
 _CALLERS = ("caller", "left", "of", "period ends")
 
 
@@ -64,7 +77,8 @@ def session_now(settings: Settings, listed: audit_pb2.ListedSession) -> dict[str
     request = session_pb2.GetSessionRequest(session_id=listed.session_id, root_session_id=listed.root_session_id)
     shown: dict[str, Any] = {
         "session_id": listed.session_id, "scope": listed.scope, "agent_type": listed.agent_type or None,
-        "created_at": listed.created_at, "windows": None, "safety_budget": None, "charged": None, "breaker": None, "status": "GONE",
+        "created_at": listed.created_at, "windows": None, "safety_budget": None, "charged": None, "tokens": None, "usd": None,
+        "breaker": None, "status": "GONE",
     }  # fmt: skip
     try:
         answer = asked(
@@ -82,6 +96,8 @@ def session_now(settings: Settings, listed: audit_pb2.ListedSession) -> dict[str
         "windows": len(found.windows),
         "safety_budget": as_decimal(Micros(found.safety_budget_micros)),
         "charged": as_decimal(Micros(found.charged_micros)),
+        "tokens": found.spending.tokens + found.spending.reserved_tokens,
+        "usd": cost(found.spending),
         "breaker": common_pb2.BreakerState.Name(found.breaker).removeprefix("BREAKER_STATE_"),
         "status": session_pb2.SessionStatus.Name(found.status).removeprefix("SESSION_STATUS_"),
     }
@@ -113,6 +129,8 @@ def _as_text(sessions: Sequence[Mapping[str, Any]], callers: Sequence[Mapping[st
             "windows",
             "safety_budget",
             "charged",
+            "tokens",
+            "usd",
             "breaker",
             "status",
         )

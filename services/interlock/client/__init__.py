@@ -16,9 +16,12 @@ from interlock.client.errors import (
     Unavailable,
 )
 from interlock.client.session import Session
+from interlock.client.streams import AnswerStream, AsyncAnswerStream
 
 __all__ = [
     "Answer",
+    "AnswerStream",
+    "AsyncAnswerStream",
     "AsyncSession",
     "BadRequest",
     "Conflict",

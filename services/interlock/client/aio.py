@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -16,6 +16,7 @@ from interlock.client.errors import InterlockError, SafetyHalt
 from interlock.client.request import Result, body_of
 from interlock.client.session import all_of
 from interlock.client.settings import Settings, settings_of
+from interlock.client.streams import ASKED, Assembly, AsyncAnswerStream
 from interlock.client.transport import AsyncGovernedTransport, lowered
 
 T = TypeVar("T")
@@ -68,6 +69,45 @@ class AsyncSession:
         more = {**({"CRP-Context-Strategy": strategy} if strategy else {}), **(headers or {})}
         async with self._lock:
             return await self._run(core.chat(self.state, body, more))
+
+    def stream(
+        self,
+        messages: Sequence[Mapping[str, Any]] | str,
+        *,
+        facts: Sequence[Mapping[str, Any]] = (),
+        results: Sequence[Result] = (),
+        headers: Mapping[str, str] | None = None,
+        **parameters: Any,
+    ) -> AsyncAnswerStream:
+        """Return the parts of the governed answer as they are released. Other calls of the session wait for its end."""
+        body = body_of(messages, self._settings.body(parameters), facts=facts, results=results)
+        return AsyncAnswerStream(self._parts(body, {**ASKED, **(headers or {})}))
+
+    async def _parts(self, body: Mapping[str, Any], more: Mapping[str, str]) -> AsyncGenerator[str | Answer, None]:
+        begun: list[httpx.Response] = []
+
+        async def opened(asks: Sequence[Ask]) -> list[Reply]:
+            ask = asks[0]
+            request = self._http.build_request(ask.method, ask.path, headers=dict(ask.headers), content=ask.body)
+            response = await self._http.send(request, stream=True)
+            begun[:] = [response]
+            if not response.is_success:
+                await response.aread()
+            return [
+                Reply(response.status_code, lowered(response.headers), b"" if response.is_success else response.content)
+            ]
+
+        async with self._lock:
+            try:
+                reply = await self._run(core.streamed(self.state, body, more), opened)
+                assembly = Assembly(self.state, reply.headers)
+                async for data in begun[0].aiter_bytes():
+                    if text := assembly.feed(data):
+                        yield text
+                yield assembly.answer()
+            finally:
+                for response in begun:
+                    await response.aclose()
 
     async def reviewed(self, halt: SafetyHalt, *, wait_s: float = 0.0) -> Answer:
         """Return the held answer of *halt* once a reviewer has approved it. Wait at most *wait_s* seconds.
@@ -166,8 +206,11 @@ class AsyncSession:
             settings.base_url, api_key=settings.api_key, model=settings.model, timeout_s=settings.timeout_s
         )
 
-    async def _run(self, steps: Steps[T]) -> T:
+    async def _run(
+        self, steps: Steps[T], replies: Callable[[Sequence[Ask]], Awaitable[list[Reply]]] | None = None
+    ) -> T:
         """Run *steps* to their end."""
+        replies = replies or self._replies
         try:
             wanted = next(steps)
             while True:
@@ -175,7 +218,7 @@ class AsyncSession:
                     await asyncio.sleep(wanted.seconds)
                     wanted = next(steps)
                 else:
-                    wanted = steps.send(await self._replies(wanted))
+                    wanted = steps.send(await replies(wanted))
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 

@@ -6,7 +6,7 @@ A step yields the calls to make in parallel and receives their replies, so one i
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -86,12 +86,23 @@ def token_in(headers: Mapping[str, str]) -> str:
 
 def chat(state: State, body: Mapping[str, Any], more: Mapping[str, str]) -> Steps[Answer]:
     """Make one governed call after the latest one of the session."""
+    return (yield from _after_the_lost(state, body, more, _answer))
+
+
+def streamed(state: State, body: Mapping[str, Any], more: Mapping[str, str]) -> Steps[Reply]:
+    """Make one governed call whose answer may leave in parts, and return the reply that begins it."""
+    return (yield from _after_the_lost(state, {**body, "stream": True}, more, _good))
+
+
+def _after_the_lost(
+    state: State, body: Mapping[str, Any], more: Mapping[str, str], read: Callable[[Reply], T]
+) -> Steps[T]:
     again = False
     while True:
         reply = yield from _sent(state, lambda: _chat(state, body, more))
         state.learn(reply.headers)
         try:
-            return _answer(reply)
+            return read(reply)
         except Conflict as conflict:
             # The previous call was charged, but its answer was lost in transit. Continue with a newer token.
             if again or conflict.reason != "WINDOW_ALREADY_SETTLED":
@@ -215,6 +226,11 @@ def _either(reply: Reply) -> Answer | InterlockError:
 
 def _answer(reply: Reply) -> Answer:
     return Answer(_value(reply), reply.headers, token_in(reply.headers))
+
+
+def _good(reply: Reply) -> Reply:
+    _value(reply, text=True)
+    return reply
 
 
 def _item_reply(result: Mapping[str, Any]) -> Reply:

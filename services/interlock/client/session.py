@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -17,6 +17,7 @@ from interlock.client.core import Ask, Pause, Reply, State, Steps
 from interlock.client.errors import InterlockError, SafetyHalt
 from interlock.client.request import Result, body_of
 from interlock.client.settings import Settings, settings_of
+from interlock.client.streams import ASKED, AnswerStream, Assembly
 from interlock.client.transport import GovernedTransport, lowered
 
 T = TypeVar("T")
@@ -69,6 +70,43 @@ class Session:
         more = {**({"CRP-Context-Strategy": strategy} if strategy else {}), **(headers or {})}
         with self._lock:
             return self._run(core.chat(self.state, body, more))
+
+    def stream(
+        self,
+        messages: Sequence[Mapping[str, Any]] | str,
+        *,
+        facts: Sequence[Mapping[str, Any]] = (),
+        results: Sequence[Result] = (),
+        headers: Mapping[str, str] | None = None,
+        **parameters: Any,
+    ) -> AnswerStream:
+        """Return the parts of the governed answer as they are released. Other calls of the session wait for its end."""
+        body = body_of(messages, self._settings.body(parameters), facts=facts, results=results)
+        return AnswerStream(self._parts(body, {**ASKED, **(headers or {})}))
+
+    def _parts(self, body: Mapping[str, Any], more: Mapping[str, str]) -> Generator[str, None, Answer]:
+        begun: list[httpx.Response] = []
+
+        def opened(asks: Sequence[Ask]) -> list[Reply]:
+            response = self._http.send(_request(self._http, asks[0]), stream=True)
+            begun[:] = [response]
+            if not response.is_success:
+                response.read()
+            return [
+                Reply(response.status_code, lowered(response.headers), b"" if response.is_success else response.content)
+            ]
+
+        with self._lock:
+            try:
+                reply = self._run(core.streamed(self.state, body, more), opened)
+                assembly = Assembly(self.state, reply.headers)
+                for data in begun[0].iter_bytes():
+                    if text := assembly.feed(data):
+                        yield text
+                return assembly.answer()
+            finally:
+                for response in begun:
+                    response.close()
 
     def reviewed(self, halt: SafetyHalt, *, wait_s: float = 0.0) -> Answer:
         """Return the held answer of *halt* once a reviewer has approved it. Wait at most *wait_s* seconds.
@@ -163,8 +201,9 @@ class Session:
     def _like(self, settings: Settings) -> Session:
         return Session(settings.base_url, api_key=settings.api_key, model=settings.model, timeout_s=settings.timeout_s)
 
-    def _run(self, steps: Steps[T]) -> T:
+    def _run(self, steps: Steps[T], replies: Callable[[Sequence[Ask]], list[Reply]] | None = None) -> T:
         """Run *steps* to their end."""
+        replies = replies or self._replies
         try:
             wanted = next(steps)
             while True:
@@ -172,7 +211,7 @@ class Session:
                     time.sleep(wanted.seconds)
                     wanted = next(steps)
                 else:
-                    wanted = steps.send(self._replies(wanted))
+                    wanted = steps.send(replies(wanted))
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
@@ -185,6 +224,10 @@ class Session:
     def _reply(self, ask: Ask) -> Reply:
         response = self._http.request(ask.method, ask.path, headers=dict(ask.headers), content=ask.body)
         return Reply(response.status_code, lowered(response.headers), response.content)
+
+
+def _request(http: httpx.Client, ask: Ask) -> httpx.Request:
+    return http.build_request(ask.method, ask.path, headers=dict(ask.headers), content=ask.body)
 
 
 def all_of(results: Sequence[Answer | InterlockError]) -> list[Answer]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakValueDictionary
 
 import structlog
 
 from interlock.decision import metrics
 from interlock.decision.agents.desks import Desks
+from interlock.decision.bus.signal_bus import SignalBus
 from interlock.decision.chain import CONFLICT, ExperimentChains
 from interlock.decision.cycle import CycleRound
+from interlock.decision.reservations import Reservations
 from interlock.decision.store.states import ExperimentStates
 from interlock.domain.decision import experiment
 from interlock.domain.decision.agents import described
@@ -30,6 +34,8 @@ from interlock.runtime.rpc.deadline import Deadline
 log = structlog.get_logger()
 
 LARGEST_GIVEN, PAGE, MOST_LISTED = 262_144, 100, 500
+MOST_CURRENT = 256
+"""States that are held for the bus, whose calls come more often than changes."""
 
 Change = Callable[[ExperimentState], tuple[ExperimentState, list[DecisionRecord]]]
 
@@ -57,10 +63,14 @@ class SealedTrace:
 class Experiments:
     """The experiments of one mesh."""
 
-    def __init__(
-        self, states: ExperimentStates, chains: ExperimentChains, desks: Desks, clock: Clock, timeout_s: float
-    ) -> None:
+    def __init__(  # noqa: PLR0917 - the parts of the service
+        self, states: ExperimentStates, chains: ExperimentChains, desks: Desks, bus: SignalBus,
+        reservations: Reservations, clock: Clock, timeout_s: float,
+    ) -> None:  # fmt: skip
         self._states, self._chains, self._desks = states, chains, desks
+        self._bus, self._reservations = bus, reservations
+        self._current: dict[str, ExperimentState] = {}
+        self._last: dict[str, int] = {}
         self._clock, self._timeout_s = clock, timeout_s
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -84,10 +94,60 @@ class Experiments:
         experiment_id = experiment_id_of(scope, name)
 
         def change(state: ExperimentState) -> tuple[ExperimentState, list[DecisionRecord]]:
-            return experiment.registered(state, described(agent, defined(state.definition)), self._clock())
+            return experiment.registered(state, described(agent, state.rules), self._clock())
 
         await self._changed(experiment_id, change)
         return experiment_id, str(agent["name"])
+
+    async def add_type(self, scope: str, name: str, kind: str, schema_json: str) -> bool:
+        """Add a type of signals; return whether it is new. Refused with the reasons of ``experiment.typed``."""
+        added = False
+
+        def change(state: ExperimentState) -> tuple[ExperimentState, list[DecisionRecord]]:
+            nonlocal added
+            after, records = experiment.typed(state, kind, schema_json, self._clock())
+            added = bool(records)
+            return after, records
+
+        await self._changed(experiment_id_of(scope, name), change)
+        return added
+
+    async def settle(
+        self, scope: str, name: str, cycle: int, *, done: bool, actual: Mapping[str, int]
+    ) -> tuple[str, int, bool]:
+        """Settle what a cycle reserved; return the permit's key, the kernel's record, and whether it was settled so before.
+
+        Refused with DECISION_CYCLE_NOT_FOUND, DECISION_NOTHING_RESERVED, DECISION_SETTLEMENT_REFUSED, and the reasons of kernels.
+        """
+        experiment_id, found = await self.trace(scope, name, cycle)
+        key = ((json.loads(found.text).get("reserved")) or {}).get("key", "")
+        if not key:
+            raise conflict("DECISION_NOTHING_RESERVED", "the cycle reserved nothing in a kernel")
+        state = await self._state(experiment_id)
+        place = state.rules.kernel
+        assert place is not None, "a cycle that reserved has a kernel"
+        verdict = await self._reservations.settle(scope, place, key, done=done, actual=actual)
+        if not verdict.approved:
+            failed = next((one.code for one in verdict.checks if not one.passed), "")
+            raise conflict("DECISION_SETTLEMENT_REFUSED", "the kernel does not settle it so", check=failed)
+        told = {"key": key, "outcome": "DONE" if done else "NOT_DONE", "kernel": str(verdict.sequence)}
+
+        def change(held: ExperimentState) -> tuple[ExperimentState, list[DecisionRecord]]:
+            if verdict.replayed and str(cycle) not in held.reserved:
+                return held, []
+            return experiment.settled(held, cycle, told, self._clock())
+
+        await self._changed(experiment_id, change)
+        return key, verdict.sequence, verdict.replayed
+
+    async def current(self, experiment_id: str) -> ExperimentState:
+        """Return the state; it is read again only after it changed. Refused with DECISION_EXPERIMENT_NOT_FOUND."""
+        held, sequence = self._current.get(experiment_id), await self._states.sequence(experiment_id)
+        if held is None or held.sequence != sequence:
+            while len(self._current) >= MOST_CURRENT:
+                self._current.pop(next(iter(self._current)))
+            held = self._current[experiment_id] = await self._state(experiment_id)
+        return held
 
     async def reinstate(self, scope: str, name: str, agent: str, reason: str) -> None:
         """Make an agent ACTIVE again. Refused with DECISION_REASON_MISSING without a reason."""
@@ -127,13 +187,54 @@ class Experiments:
                 return await self._trace(experiment_id, cycle, state)
             if cycle != state.cycle + 1:
                 raise conflict("DECISION_CYCLE_UNEXPECTED", "this is not the next cycle", expected=str(state.cycle + 1))
-            at_us = self._clock()
-            round_of = CycleRound(self._desks, experiment_id, defined(state.definition), state)
-            trace = await round_of.decided(cycle=cycle, at_us=at_us, snapshot=snapshot, given=given)
-            after, records = experiment.concluded(state, trace, at_us)
-            await self._sealed(experiment_id, after, records, refuse_others=True)
+            trace = await self._decided(scope, experiment_id, state, snapshot=snapshot, given=given)
+            after, records = experiment.concluded(state, trace, int(trace["inputs"]["at_us"]))
+            doubtful = any(one["asked"] == "unknown" for one in trace["inputs"].get("permits", {}).values())
+            await self._concluded(scope, experiment_id, after, records, doubtful=doubtful)
             metrics.count(trace)
+            await self._bus.publish(experiment_id, after, trace)
             return SealedTrace(experiment.cycle_of(records[0]), canonical(trace), state.definition)
+
+    async def _decided(
+        self, scope: str, experiment_id: str, state: ExperimentState, *, snapshot: str,
+        given: Sequence[Mapping[str, object]],
+    ) -> dict[str, Any]:  # fmt: skip
+        """Return the trace of the next cycle, with everything that it accepts permitted."""
+        kernel = asyncio.create_task(self._reservations.figures(scope, state.rules))
+        try:
+            more: dict[str, Any] = {"types": dict(state.types)} if state.types else {}
+            bus = await self._bus.collected(experiment_id, state)
+            more |= {"bus": bus} if bus is not None else {}
+            round_of = CycleRound(self._desks, experiment_id, state.rules, state, self._chains.model_window)
+            trace = await round_of.decided(
+                cycle=state.cycle + 1, at_us=self._clock(), snapshot=snapshot, given=given, more=more, kernel=kernel
+            )
+        finally:
+            kernel.cancel()
+        return await self._reservations.decided(scope, state.rules, trace)
+
+    async def _concluded(
+        self, scope: str, experiment_id: str, after: ExperimentState, records: Sequence[DecisionRecord], *,
+        doubtful: bool,
+    ) -> None:  # fmt: skip
+        """Seal a cycle, and take back what was reserved for it and is not in its trace. *doubtful*: a permit was not answered."""
+        try:
+            await self._sealed(experiment_id, after, records, refuse_others=True)
+        except Refused as refused:
+            self._last.pop(experiment_id, None)
+            if refused.reason == CONFLICT:  # another process decided: what it reserved stays
+                await self._released(scope, experiment_id, await self._state(experiment_id), after.cycle)
+            raise
+        if self._last.get(experiment_id) != after.cycle - 1 or doubtful:
+            # A process that ran this cycle, or the one before it, may have ended between its permit and its seal.
+            for cycle in (after.cycle - 1, after.cycle):
+                await self._released(scope, experiment_id, after, cycle)
+        self._last[experiment_id] = after.cycle
+
+    async def _released(self, scope: str, experiment_id: str, state: ExperimentState, cycle: int) -> None:
+        if 1 <= cycle <= state.cycle and state.rules.kernel is not None:
+            keep = {state.reserved.get(str(cycle), "")}
+            await self._reservations.release(scope, state.rules, experiment_id, cycle, keep=keep)
 
     async def listed(self, scope: str, name: str, after: int, limit: int) -> list[DecidedCycle]:
         """Return decided cycles after one. Refused with DECISION_PLACE_INVALID."""

@@ -25,6 +25,7 @@ def raw_proposal(one: decision_pb2.Proposal) -> dict[str, Any]:
         "id": one.id, "agent": one.agent, "action": one.action_type, "target": one.target,
         "parameters_json": one.parameters_json or "{}", "expected_effect": one.expected_effect, "risk": one.risk_level,
         "confidence": repr(one.confidence), "rationale": one.rationale, "signals_used": list(one.signals_used),
+        **({"window_id": one.window_id, "model_risk": one.model_risk} if one.window_id or one.model_risk else {}),
     }  # fmt: skip
 
 

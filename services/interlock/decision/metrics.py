@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Counted
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prometheus_client import Counter
@@ -14,6 +14,15 @@ SIGNALS_REJECTED = Counter(
     "interlock_decision_signals_rejected_total", "Signals that were left out, by reason.", ["reason"]
 )
 ANSWERS = Counter("interlock_decision_answers_total", "Agents asked in a cycle, by how their answer came.", ["arrival"])
+BUS_TAKEN = Counter("interlock_decision_bus_signals_total", "Signals that were put on a bus.")
+BUS_DROPPED = Counter(
+    "interlock_decision_bus_dropped_total", "Signals that a full bus let go, the oldest of whoever held the most."
+)
+BUS_LEFT = Counter("interlock_decision_bus_left_total", "Signals of the bus that a cycle had no room for.")
+BUS_GAPS = Counter("interlock_decision_bus_gaps_total", "Pages whose subscriber was told that signals are gone.")
+RESERVATIONS = Counter(
+    "interlock_decision_reservations_total", "What the shared kernel answered about accepted actions.", ["outcome"]
+)
 FAULTS = Counter("interlock_decision_faults_total", "Answers that counted for nothing, by reason.", ["reason"])
 
 
@@ -30,3 +39,9 @@ def count(trace: Mapping[str, Any]) -> None:
     for one in trace["agents"]:
         for name, often in one["faults"].items():
             FAULTS.labels(name).inc(often)
+
+
+def count_refused(reasons: Sequence[str]) -> None:
+    """Count signals that a bus refused."""
+    for reason, often in Counted(reasons).items():
+        SIGNALS_REJECTED.labels(reason).inc(often)

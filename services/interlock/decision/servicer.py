@@ -9,6 +9,8 @@ from typing import Any
 from interlock.api.decision.v1 import decision_pb2, decision_pb2_grpc
 from interlock.decision.agents.desks import Desk, DeskAnswer, Desks
 from interlock.decision.agents.tickets import Tickets
+from interlock.decision.bus.signal_bus import SignalBus
+from interlock.decision.bus_calls import BusCalls
 from interlock.decision.experiments import Experiments
 from interlock.decision.messages import (
     decision_message,
@@ -19,19 +21,20 @@ from interlock.decision.messages import (
     signal_message,
 )
 from interlock.domain.decision.definition import defined
-from interlock.domain.errors import invalid, unauthenticated
+from interlock.domain.errors import invalid
 from interlock.runtime.clock import iso8601
-from interlock.runtime.keys.api_keys import ANONYMOUS, ApiKeys
+from interlock.runtime.keys.api_keys import ApiKeys
 
 
-class DecisionServicer(decision_pb2_grpc.DecisionServiceServicer):
+class DecisionServicer(BusCalls, decision_pb2_grpc.DecisionServiceServicer):
     """Answers for ``interlock.api.decision.v1.DecisionService``. Every refusal is a status with ErrorInfo."""
 
-    def __init__(
-        self, keys: ApiKeys, tickets: Tickets, desks: Desks, experiments: Experiments, profiles: Mapping[str, str]
-    ) -> None:
-        self._keys, self._tickets, self._desks = keys, tickets, desks
-        self._experiments, self._profiles = experiments, profiles
+    def __init__(  # noqa: PLR0917 - the parts of the service
+        self, keys: ApiKeys, tickets: Tickets, desks: Desks, experiments: Experiments, bus: SignalBus,
+        profiles: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        super().__init__(keys, tickets, experiments, bus)
+        self._desks, self._profiles = desks, profiles
 
     async def OpenExperiment(
         self, request: decision_pb2.OpenExperimentRequest, context: Any
@@ -43,7 +46,7 @@ class DecisionServicer(decision_pb2_grpc.DecisionServiceServicer):
                 known = ", ".join(sorted(self._profiles))
                 raise invalid("DECISION_PROFILE_UNKNOWN", f"bundled profiles are {known}; or give definition_json")
             definition = self._profiles[request.profile]
-        found = await self._experiments.open(self._scope(context), request.experiment, definition)
+        found = await self.experiments.open(self.scope(context), request.experiment, definition)
         return decision_pb2.OpenExperimentResponse(
             experiment_id=found.experiment_id, created=found.created, rules_hash=found.rules.hash
         )
@@ -53,21 +56,21 @@ class DecisionServicer(decision_pb2_grpc.DecisionServiceServicer):
     ) -> decision_pb2.RegisterAgentResponse:
         """Add an agent and tell its ticket."""
         agent = raw_descriptor(request.agent)
-        experiment_id, name = await self._experiments.register(self._scope(context), request.experiment, agent)
-        return decision_pb2.RegisterAgentResponse(ticket=self._tickets.made(experiment_id, name))
+        experiment_id, name = await self.experiments.register(self.scope(context), request.experiment, agent)
+        return decision_pb2.RegisterAgentResponse(ticket=self.tickets.made(experiment_id, name))
 
     async def ReinstateAgent(
         self, request: decision_pb2.ReinstateAgentRequest, context: Any
     ) -> decision_pb2.ReinstateAgentResponse:
         """Make an agent ACTIVE again."""
-        await self._experiments.reinstate(self._scope(context), request.experiment, request.agent, request.reason)
+        await self.experiments.reinstate(self.scope(context), request.experiment, request.agent, request.reason)
         return decision_pb2.ReinstateAgentResponse()
 
     async def DescribeExperiment(
         self, request: decision_pb2.DescribeExperimentRequest, context: Any
     ) -> decision_pb2.DescribeExperimentResponse:
         """Tell the definition, the agents and how they stand."""
-        experiment_id, state = await self._experiments.described(self._scope(context), request.experiment)
+        experiment_id, state = await self.experiments.described(self.scope(context), request.experiment)
         agents = [
             decision_pb2.AgentState(
                 agent=descriptor_message(told), status=str(state.standing(name).status),
@@ -83,8 +86,8 @@ class DecisionServicer(decision_pb2_grpc.DecisionServiceServicer):
     async def RunCycle(self, request: decision_pb2.RunCycleRequest, context: Any) -> decision_pb2.RunCycleResponse:
         """Run a cycle, or answer one that was decided before."""
         given = [raw_signal(one) for one in request.signals]
-        found = await self._experiments.run(
-            self._scope(context), request.experiment, request.cycle, request.snapshot_json, given
+        found = await self.experiments.run(
+            self.scope(context), request.experiment, request.cycle, request.snapshot_json, given
         )
         return decision_pb2.RunCycleResponse(decision=decision_message(found))
 
@@ -92,7 +95,7 @@ class DecisionServicer(decision_pb2_grpc.DecisionServiceServicer):
         self, request: decision_pb2.ListDecisionsRequest, context: Any
     ) -> decision_pb2.ListDecisionsResponse:
         """List decided cycles."""
-        found = await self._experiments.listed(self._scope(context), request.experiment, request.after, request.limit)
+        found = await self.experiments.listed(self.scope(context), request.experiment, request.after, request.limit)
         return decision_pb2.ListDecisionsResponse(
             decisions=(
                 decision_pb2.DecisionSummary(
@@ -107,7 +110,7 @@ class DecisionServicer(decision_pb2_grpc.DecisionServiceServicer):
         self, request: decision_pb2.GetDecisionRequest, context: Any
     ) -> decision_pb2.GetDecisionResponse:
         """Read a sealed trace."""
-        experiment_id, found = await self._experiments.trace(self._scope(context), request.experiment, request.cycle)
+        experiment_id, found = await self.experiments.trace(self.scope(context), request.experiment, request.cycle)
         return decision_pb2.GetDecisionResponse(
             trace_json=found.text, definition_json=found.definition, trace_hash=found.cycle.trace_hash,
             experiment_id=experiment_id,
@@ -117,7 +120,7 @@ class DecisionServicer(decision_pb2_grpc.DecisionServiceServicer):
         self, request: decision_pb2.ReplayDecisionRequest, context: Any
     ) -> decision_pb2.ReplayDecisionResponse:
         """Decide a sealed cycle again."""
-        found = await self._experiments.replay(self._scope(context), request.experiment, request.cycle)
+        found = await self.experiments.replay(self.scope(context), request.experiment, request.cycle)
         return decision_pb2.ReplayDecisionResponse(
             same=found.is_same, differs_at=found.differs_at, recorded=found.recorded, replayed=found.replayed
         )
@@ -142,16 +145,6 @@ class DecisionServicer(decision_pb2_grpc.DecisionServiceServicer):
         return decision_pb2.AnswerResponse(taken=not reason, reason=reason)
 
     async def _desk(self, ticket: str) -> Desk:
-        experiment_id, agent = self._tickets.read(ticket)
-        await self._experiments.known(experiment_id, agent)
+        experiment_id, agent = self.tickets.read(ticket)
+        await self.experiments.known(experiment_id, agent)
         return self._desks.desk(experiment_id, agent)
-
-    def _scope(self, context: Any) -> str:
-        sent = [(name, value) for name, value in context.invocation_metadata() or () if isinstance(value, str)]
-        caller = self._keys.caller([value for name, value in sent if name == "authorization"])
-        if caller.scope == ANONYMOUS:
-            # Without a key an agent would be whoever owns the experiment.
-            raise unauthenticated(
-                "DECISION_KEY_REQUIRED", "experiments belong to API keys: send authorization: Bearer KEY"
-            )
-        return caller.scope

@@ -31,12 +31,16 @@ class MeshFailedError(RuntimeError):
     """The mesh did not start, or gave an unusable answer; the text has the end of its log."""
 
 
+def bare() -> dict[str, str]:
+    """Return this process's environment without its INTERLOCK_ settings."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
+
+
 def environment(state_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
     """Return this process's environment with the demonstration's settings and no other INTERLOCK_ ones."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
     servers = ("SIDECAR_HTTP", "SIDECAR_GRPC", "OVERSIGHT_HTTP", "DECISION", "METRICS")
     ports = {f"INTERLOCK_{name}_PORT": "0" for name in servers}
-    return {**inherited, **ports, "INTERLOCK_PROFILE": "enforce", "INTERLOCK_STATE_DIR": str(state_dir), **settings}
+    return {**bare(), **ports, "INTERLOCK_PROFILE": "enforce", "INTERLOCK_STATE_DIR": str(state_dir), **settings}
 
 
 def interrupt_on_stop() -> None:

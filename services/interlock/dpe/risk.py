@@ -48,6 +48,8 @@ class RiskFindings:
     """Claims that are not measured against the sources, by id: none is about them, or they are in another language."""
     misbindings: int = 0
     """Claims that put the source's words into another slot; they are among the distortions."""
+    confirmed: int = 0
+    """Claims with a finding that the model or a calculation contradicts too."""
     cannot_tell: frozenset[str] = frozenset()
     """Claims that the evidence neither shows nor speaks against, by id (doubt.py)."""
     doubt_raises: bool = False
@@ -146,6 +148,7 @@ def _floors(findings: RiskFindings) -> list[Floor]:
         (Floor.FABRICATION_FOUND, findings.fabrications > 0),
         (Floor.DISTORTION_FOUND, findings.distortions > 0),
         (Floor.MISBINDING_FOUND, findings.misbindings > 0),
+        (Floor.FINDING_CONFIRMED, findings.confirmed > 0),
         (Floor.CONTRADICTION_FOUND, findings.contradictions > 0),
         (Floor.UNREAD_LANGUAGE, findings.unread),
         (Floor.CANNOT_TELL, findings.doubt_raises and bool(findings.cannot_tell)),

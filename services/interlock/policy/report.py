@@ -74,7 +74,15 @@ def read_findings(report: dpe_pb2.Report, *, window_number: int = 0, user_words_
         contradicted=any(one.scope != _INTRA and one.severity == _GRAVEST for one in report.contradictions),
         envelope_tier=member(Tier, report.envelope_tier),
         cannot_tell=_cannot_tell(report) if ATTRIBUTION in ran else None,
+        refused_actions=_refused_actions(report),
     )
+
+
+def _refused_actions(report: dpe_pb2.Report) -> int | None:
+    """Return how many tool calls the kernel would reject; ``None`` where there are tool calls and none was tried."""
+    if report.HasField("actions"):
+        return None if report.actions.untried else len(report.actions.refused)
+    return None if report.tool_calls else 0
 
 
 def _cannot_tell(report: dpe_pb2.Report) -> float:

@@ -27,6 +27,7 @@ VARIABLE = "INTERLOCK_FAILPOINTS"
 POINTS: Mapping[str, str] = {
     "sidecar.before_open": "before the lease of a window is asked for",
     "sidecar.after_open": "after the lease was taken, before the dispatch",
+    "sidecar.after_reserve": "after what a model call can cost is reserved and on record, before the provider is asked",
     "sidecar.after_part": "after a part of a streamed answer is on record, before it leaves",
     "sidecar.after_dispatch": "after the provider answered, before the analysis",
     "sidecar.before_seal": "before the window's record is sent to the audit log",
@@ -53,6 +54,8 @@ POINTS: Mapping[str, str] = {
     "session.after_start": "after a session was written, before the caller is told",
     "session.before_open": "before a lease is taken",
     "session.after_open": "after a lease was taken",
+    "session.before_hold": "before the most that a window may cost is set aside",
+    "session.after_hold": "after it was set aside, before the sidecar is told",
     "session.before_settle": "before a window is settled",
     "session.after_settle": "after a window was settled, before the caller is told",
     "session.before_restore": "before a session is written again",

@@ -47,6 +47,7 @@ SAFE_KEYS = frozenset({
     "port", "pid", "count", "entries", "period", "ends_at", "window_number", "sequence", "attempt", "attempts", "retries", "index", "rows", "size",
     "status_code", "exit_code", "claims", "facts", "windows", "events", "depth", "epoch", "batch", "composite", "flawed", "score",
     "quality", "threads", "sentences", "choices", "connections", "left_behind", "limit", "remaining", "number", "released",
+    "tokens",
 })  # fmt: skip
 """Keys whose values are ids, numbers, enums or names from Interlock's code. Adding a key is a decision about content."""
 

@@ -16,11 +16,12 @@ from interlock.domain.ids import ENTROPY_BYTES, SessionId
 from interlock.domain.session import grant as grants
 from interlock.domain.session import token as tokens
 from interlock.domain.session.above import Above, above_from
+from interlock.domain.session.delegating import Delegated, ParentView
 from interlock.domain.session.grant import Grant
 from interlock.domain.session.rule import new_session
 from interlock.domain.session.session_refusals import RECOVERABLE, refusal
 from interlock.domain.session.session_tree import check_delegation
-from interlock.domain.session.state import Delegated, ParentView, SessionState
+from interlock.domain.session.state import SessionState
 from interlock.runtime import failpoints
 from interlock.runtime.clock import iso8601
 from interlock.runtime.keys.derivation import GRANT

@@ -40,8 +40,9 @@ from interlock.runtime.keys.derivation import CONTINUE, SIGN, Keyring
 from interlock.session import metrics, roots
 from interlock.session.callers import Callers
 from interlock.session.ownership import check_own, verified
-from interlock.session.recent import RecentPlaces, TermsUnderWay
+from interlock.session.recent import LatestTokens, RecentPlaces, TermsUnderWay
 from interlock.session.recording import key_unknown, naming
+from interlock.session.returning import ReturningLeases
 from interlock.session.store.store import Store
 from interlock.session.terms import NewSession, SessionRules, new_terms
 
@@ -74,8 +75,8 @@ class Ledger:
         self.clock = clock
         self.entropy = entropy
         self.callers = Callers(store, rules, clock)
-        self.recent, self.under_way = RecentPlaces(), TermsUnderWay()
-        self._returning: set[asyncio.Task[None]] = set()
+        self.recent, self.under_way, self.latest = RecentPlaces(), TermsUnderWay(), LatestTokens()
+        self.returning = ReturningLeases(store)
 
     async def start(self, wanted: NewSession) -> tuple[SessionState, str]:
         """Create a root session with a full budget, its ceiling or what its caller has left, and return it with the token of
@@ -143,8 +144,12 @@ class Ledger:
         )
         return await self._open(token, presented, path_ceiling=token.budget)
 
+    async def open_after(self, token: Token, presented: OpenCommand) -> tuple[WindowId, OpenedWindow]:
+        """Take the lease of the window that follows a *token* given out here; it tells how the session's windows hang together."""
+        return await self._open(token, presented, path_ceiling=token.budget, linked=True)
+
     async def _open(
-        self, token: Token, presented: OpenCommand, path_ceiling: Micros = FULL
+        self, token: Token, presented: OpenCommand, path_ceiling: Micros = FULL, *, linked: bool = False
     ) -> tuple[WindowId, OpenedWindow]:
         if presented.nonce and presented.nonce != token.nonce:
             raise invalid("NONCE_MISMATCH", "the policy nonce is not the one of this session")
@@ -165,6 +170,7 @@ class Ledger:
             partial=presented.partial,
             caller=self.callers.of_token(token),
             path_ceiling=path_ceiling,
+            linked=linked,
         )
         await failpoints.reached("session.before_open")
         with naming(ask.root_session_id, ask.session_id), self.callers.naming(ask.caller):
@@ -209,6 +215,7 @@ class Ledger:
             quality_history=committed.quality_history,
             pattern=committed.pattern,
         )
+        self.latest.keep(ask.window_id, token)
         return committed, self._sign(token)
 
     def continuation_of(self, session: SessionId, window: WindowId, key_version: int) -> ContinuationId:
@@ -281,8 +288,7 @@ class Ledger:
 
     async def close(self) -> None:
         """Wait for leases on their way back, then let go of the store."""
-        if self._returning:
-            await asyncio.wait(self._returning)
+        await self.returning.settled()
         await self.store.close()
 
     async def _committed(self, ask: CommitWindow) -> Committed:
@@ -333,16 +339,7 @@ class Ledger:
         raise refused
 
     def _return(self, ask: OpenWindow) -> None:
-        task = asyncio.create_task(self._give_back(ask))
-        self._returning.add(task)
-        task.add_done_callback(self._returning.discard)
-
-    async def _give_back(self, ask: OpenWindow) -> None:
-        try:
-            await self.store.abandon(ask.root_session_id, ask.session_id, ask.window_id)
-        except Refused as refused:
-            # It runs out by itself.
-            log.info("window.lease_left", session_id=ask.session_id, window_id=ask.window_id, reason=refused.reason)
+        self.returning.give_back(ask.root_session_id, ask.session_id, ask.window_id)
 
     def mint(self, prefix: str) -> str:
         """Return a fresh id of that kind."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict
 
@@ -71,6 +72,12 @@ ACTIVE_SESSIONS = Gauge(
     "interlock_sessions_active", "Sessions in which this process settled a window in the last five minutes."
 )
 ACTIVE_SESSIONS.set_function(lambda: ACTIVE.count(time.monotonic()))
+OPEN_SESSIONS = Gauge(
+    "interlock_sessions_open",
+    "Sessions in the whole store that nothing has ended, children too; NaN where the store's user may not SCAN. Every replica tells the same: take one, not the sum.",
+)
+OPEN_SESSIONS.set(math.nan)  # not counted yet, which is not none
+COUNTED_AT = Gauge("interlock_sessions_counted_at_seconds", "When interlock_sessions_open was counted, Unix seconds.")
 
 
 def note_settled(session_id: str, seal: Seal, committed: Committed) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from interlock.domain.binding.places import Place
-from interlock.domain.ids import WindowId
+from interlock.domain.ids import SessionId, WindowId
 from interlock.domain.session.state import Terms
+from interlock.domain.session.token import Token
 
 MOST = 16_384
 """Digests that are kept; the oldest are dropped."""
+MOST_LATEST = 4096
+"""Sessions whose latest token is kept; those that were settled longest ago are dropped."""
 MOST_UNDER_WAY = 4096
 """Windows under way whose terms are kept; the oldest are dropped."""
 
@@ -50,3 +53,23 @@ class TermsUnderWay:
     def pop(self, window: WindowId) -> Terms | None:
         """Return the terms of a window, and forget them; ``None`` where it was opened elsewhere."""
         return self._terms.pop(window, None)
+
+
+class LatestTokens:
+    """What the windows that were settled here gave their clients last. The store alone tells whether that still holds."""
+
+    def __init__(self, most: int = MOST_LATEST) -> None:
+        self._most = most
+        self._tokens: dict[SessionId, tuple[WindowId, Token]] = {}
+
+    def keep(self, window: WindowId, token: Token) -> None:
+        """Note the token that a settled window gave out."""
+        self._tokens.pop(token.session_id, None)
+        self._tokens[token.session_id] = (window, token)
+        if len(self._tokens) > self._most:
+            del self._tokens[next(iter(self._tokens))]
+
+    def after(self, session: SessionId, window: WindowId) -> Token | None:
+        """Return the token that continues a window; ``None`` where that was not the last one settled here."""
+        last, token = self._tokens.get(session, (None, None))
+        return token if last == window else None

@@ -14,13 +14,23 @@ from interlock.domain.dag.dag import LINEAR
 from interlock.domain.errors import Refused, invalid
 from interlock.domain.ids import SessionId
 from interlock.domain.session.hold import BudgetHold
-from interlock.domain.session.restore import Ended, Lowered, Step, StreamBegan, Unrecorded, ended, holds_all, replayed
+from interlock.domain.session.restore import (
+    Ended,
+    Lowered,
+    SpentApart,
+    Step,
+    StreamBegan,
+    Unrecorded,
+    ended,
+    holds_all,
+    replayed,
+)
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.state import CommitWindow, Lease
 from interlock.runtime import failpoints
 from interlock.runtime.rpc.errors import to_message
 from interlock.session.ledger import Ledger
-from interlock.session.messages import requests
+from interlock.session.messages import requests, spending
 from interlock.session.recording import created_from
 
 MOST_STEPS = 200_000
@@ -142,8 +152,14 @@ def _began(session: SessionId, step: session_pb2.TreeStep) -> StreamBegan:
     return StreamBegan(session, BudgetHold(window, amount, period), Lease(window, until, LINEAR, parents))
 
 
+def _spent(session: SessionId, step: session_pb2.TreeStep) -> SpentApart:
+    ask = spending.spend_of(step.spent)
+    return SpentApart(session, ask.window_id, ask.amount, ask.limits, final=ask.final)
+
+
 _MOVES: Mapping[str, Callable[[SessionId, session_pb2.TreeStep], Step]] = {
     "terminated": lambda session, _: Ended(session),
     "lowered_micros": _lowered,
     "stream_began": _began,
+    "spent": _spent,
 }

@@ -16,9 +16,10 @@ from interlock.session.delegation import TreeUseCases
 from interlock.session.holds import hold
 from interlock.session.kernel.kernels import KernelUseCases
 from interlock.session.ledger import Ledger
-from interlock.session.messages import answers, bindings, requests, tree_requests
+from interlock.session.messages import answers, bindings, requests, spending, tree_requests
 from interlock.session.recording import record_of
 from interlock.session.restoring import Restoring
+from interlock.session.spending import spend
 
 
 class SessionServicer(session_pb2_grpc.SessionServiceServicer):
@@ -112,6 +113,14 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
     async def HoldWindow(self, request: session_pb2.HoldWindowRequest, context: Any) -> session_pb2.HoldWindowResponse:
         """Set aside the most that a window may cost, before a part of its answer is released."""
         return session_pb2.HoldWindowResponse(held_micros=await hold(self._ledger, requests.hold_of(request)))
+
+    @answers_refusals(session_pb2.SpendWindowResponse)
+    async def SpendWindow(
+        self, request: session_pb2.SpendWindowRequest, context: Any
+    ) -> session_pb2.SpendWindowResponse:
+        """Reserve what the model calls of a window can cost, or charge what they cost."""
+        ask = spending.spend_of(request)
+        return spending.spent_message(ask, await spend(self._ledger, ask))
 
     @answers_refusals(session_pb2.AbandonWindowResponse)
     async def AbandonWindow(

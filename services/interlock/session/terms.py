@@ -13,6 +13,7 @@ from interlock.domain.binding.index import USUAL, IndexBounds
 from interlock.domain.budget import Decrements, Micros, micros
 from interlock.domain.dag.dag import Limits
 from interlock.domain.ids import SessionId
+from interlock.domain.session.spending import UNLIMITED, SpendingLimits
 from interlock.domain.session.state import AgentTerms, PolicyText, Terms
 from interlock.runtime.clock import iso8601
 from interlock.runtime.settings.model import Settings
@@ -35,6 +36,8 @@ class SessionRules:
     """Budget of one caller and period; 0: callers have none."""
     caller_period_s: int = 3600
     bindings: IndexBounds = USUAL
+    spending: SpendingLimits = UNLIMITED
+    """What a tree of agents may spend on model calls: a limit of its root."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class NewSession:
     """Whose budget stands above it; empty: the scope's own."""
     continues: SessionId | None = None
     """Session whose windows were used up, which this one goes on from."""
+    spending: SpendingLimits = UNLIMITED
+    """What its policy lets it and all below it spend on model calls."""
 
 
 def rules_of(settings: Settings) -> SessionRules:
@@ -75,6 +80,10 @@ def rules_of(settings: Settings) -> SessionRules:
         caller_budget=micros(settings.caller_budget),
         caller_period_s=settings.caller_period_s,
         bindings=IndexBounds(settings.bindings_per_caller, settings.binding_ttl_s * 1000),
+        spending=SpendingLimits(
+            settings.spending_limit_tokens or None,
+            micros(settings.spending_limit_usd) if settings.spending_limit_usd else None,
+        ),
     )
 
 
@@ -114,6 +123,7 @@ def new_terms(
         caller_id=caller_id,
         continues=wanted.continues,
         aware=wanted.aware,
+        spending=wanted.spending if parent else rules.spending.tightened(wanted.spending),
     )
 
 
@@ -135,6 +145,7 @@ def terms_from_json(data: bytes) -> Terms:
             **found,
             "session_id": SessionId(found["session_id"]),
             "limits": Limits(**found["limits"]),
+            "spending": SpendingLimits(**found.get("spending", {})),
             "ancestors": tuple(SessionId(each) for each in found.get("ancestors", ())),
             "agent": AgentTerms(**{**agent, "allowed_strategies": tuple(agent.get("allowed_strategies", ()))}),
         }
@@ -150,7 +161,13 @@ def hash_fields(terms: Terms) -> dict[str, str]:
         "max_nodes": str(terms.limits.max_dag_nodes),
         "max_fan_out": str(terms.limits.max_fan_out),
         "sum": str(int(terms.accumulate)),
+        "limits": limits_text(terms.spending),
     }
+
+
+def limits_text(limits: SpendingLimits) -> str:
+    """Return spending limits as stored, ``-`` for none."""
+    return " ".join("-" if each is None else str(each) for each in (limits.tokens, limits.usd))
 
 
 def terms_message(terms: Terms) -> session_pb2.Session:
@@ -163,6 +180,7 @@ def terms_message(terms: Terms) -> session_pb2.Session:
         scope=terms.scope,
         loop_depth=terms.loop_depth,
         parent_session_id=terms.parent_session_id or "",
+        ancestor_session_ids=terms.ancestors,
         agent=agent_message(terms.agent),
         data_residency=terms.residency,
         safety_mode=terms.safety_mode,

@@ -11,6 +11,7 @@ from interlock.runtime.clock import system_clock
 from interlock.runtime.keys.derivation import load_keyring
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
+from interlock.session.counting import OpenSessions
 from interlock.session.ledger import Ledger
 from interlock.session.servicer import SessionServicer
 from interlock.session.store.batcher import TIMEOUT_S, Batcher
@@ -35,6 +36,12 @@ async def open_service(settings: Settings) -> Service:
     clock = StoreClock(store.now_us) if isinstance(store, RedisStore) else None
     ledger = Ledger(store, keyring, rules, clock=clock or system_clock, entropy=secrets.token_bytes)
 
+    counting = OpenSessions(store.census)
+
+    async def close() -> None:
+        await counting.close()
+        await ledger.close()
+
     async def unready_dependencies() -> Mapping[str, str]:
         if clock is not None:
             await clock.follow()
@@ -46,7 +53,7 @@ async def open_service(settings: Settings) -> Service:
         servicer=SessionServicer(ledger),
         register=session_pb2_grpc.add_SessionServiceServicer_to_server,
         unready_dependencies=unready_dependencies,
-        close=ledger.close,
+        close=close,
     )
 
 

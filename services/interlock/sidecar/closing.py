@@ -83,6 +83,8 @@ class Closing:
         """
         decided = requests.with_identity(admitted, decided)
         commit = requests.to_settle(admitted, run.call, decided)
+        spent = run.spending.total
+        commit.spent_tokens, commit.spent_usd_micros = spent.tokens, spent.usd
         decided = replace(decided, report=requests.with_path_budget(decided.report, commit))
         hold = requests.to_hold(admitted, run.call, decided, seconds=self.settings.hold_expires_s)
         if decided.decision.releasable and requests.kept_bytes(hold, decided) > MAX_HALTED_BYTES:
@@ -108,6 +110,7 @@ class Closing:
         if not failed.in_doubt and run.begun:
             await self.effects.close_lost(admitted.opened)
         elif not failed.in_doubt:
+            await run.spending.close()
             await self.leases.fail(admitted.opened, failed.refused, run.call.dispatch, dispatched=run.dispatched)
         if reason == "CHAIN_CONFLICT":
             # The store admitted what the chain is already past: it was set back.
@@ -122,7 +125,7 @@ class Closing:
         of_window = events.of_window(
             opened=admitted.opened,
             continuation_id=run.call.asked.continuation_id,
-            noted=[*facts, *run.noted, *tools],
+            noted=[*facts, *run.noted, *tools, *trace_events.refused_actions(decided.report)],
             report=decided.report,
             decision=decided.decision,
             report_uri=report_uri,
@@ -139,6 +142,7 @@ class Closing:
         run.call.reply.set(
             response_headers.of_settlement(settlement, commit.window_number, admitted.opened.max_windows)
         )
+        run.spending.settled()
         if admitted.bound.rank is not Rank.TOKEN:
             run.call.reply.cookie = run.call.binding.cookie_for(commit.session_id)
         await failpoints.reached("sidecar.after_settle")
@@ -182,6 +186,8 @@ class Closing:
         refusal = refusal_of(
             settled.decided.decision, settled.settlement, integrity, run.call.reply, self.base_url
         ) or _decided_too_early(admitted, settled)
+        if run.action_refused is not None and integrity != common_pb2.CHAIN_INTEGRITY_BROKEN:
+            refusal = run.action_refused
         if refusal is not None and settled.sealed.decided.delivered:
             await self.leases.forget(commit.session_id, commit.window_id)
         if refusal is None:

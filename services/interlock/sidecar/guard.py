@@ -29,6 +29,7 @@ from interlock.sidecar.admission.admission import Admission, Admitted
 from interlock.sidecar.admission.agents import check_strategy
 from interlock.sidecar.admission.places import Places
 from interlock.sidecar.call.call import Call, Run
+from interlock.sidecar.call.spending import ModelSpending
 from interlock.sidecar.closing import Closing, Governed
 from interlock.sidecar.provider import strategies
 from interlock.sidecar.requests import DecidedAnswer
@@ -69,8 +70,9 @@ class Guard:
         closing: Closing,
         *,
         tools: ToolCalls,
+        spending: ModelSpending,
     ) -> None:
-        self._settings, self._peers = settings, peers
+        self._settings, self._peers, self._spending = settings, peers, spending
         self._admission, self._leases, self._closing, self._tools = admission, leases, closing, tools
         self._running: set[asyncio.Task[Governed]] = set()
         self._places = Places(peers.dpe)
@@ -149,24 +151,26 @@ class Guard:
             admitted = replace(admitted, observed=False)
         if admitted.bound.apart:
             run.call = replace(call, apart=call.apart | admitted.bound.apart)
+        run.spending = self._spending.of(admitted.opened, admitted.policy.policy_text, call.reply)
+        trials = self._tools.of(call.caller.scope, observed=admitted.observed)
         run.noted.extend(bindings.events(admitted.bound))
         run.noted.extend(trace_events.loop_iteration(one, call.iteration, admitted.budget) for one in call.phases)
         call.reply.set({"CRP-Agent-Phase": call.phases[-1] if call.phases else None})
         try:
             _require_room(run.call, admitted)
-            rounds = Rounds(self._settings, self._peers, run, admitted)
+            rounds = Rounds(self._settings, self._peers, run, admitted, trials)
             answer = await rounds.dispatch()
             report = await rounds.analyse(answer)
             last = await rounds.decide(answer, report)
             while rounds.has_remedy(last):
                 last = await rounds.remedy(last)
             decided = rounds.decided(last)
-            if not admitted.observed:
-                await self._tools.require(call.caller.scope, decided.answer)
+            run.action_refused = trials.refusal(decided.decision, decided.report)
         except BaseException as failure:
             if run.begun:  # a part has left: it is charged at what it holds
                 await self._closing.effects.close_lost(admitted.opened)
             else:
+                await run.spending.close()
                 await self._leases.fail(admitted.opened, failure, run.call.dispatch, dispatched=run.dispatched)
             raise
         return admitted, decided

@@ -16,6 +16,7 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain import held
 from interlock.domain.binding.rank import Rank
+from interlock.domain.budget import LARGEST_CHARGE
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.domain.policy.enforcement import requires_grounding
 from interlock.domain.policy.policy_text import parse
@@ -172,13 +173,14 @@ def to_decide(
 
 
 def charge(admitted: Admitted, report: dpe_pb2.Report) -> int:
-    """Return what the response costs, millionths; a risk that is not known costs as CRITICAL."""
+    """Return what the response costs, millionths: its risk, of which one that is not known costs as CRITICAL, and a rejected action."""
     cost = admitted.opened.decrements
-    return {
+    of_risk = {
         common_pb2.RISK_LEVEL_LOW: cost.low_micros,
         common_pb2.RISK_LEVEL_MEDIUM: cost.medium_micros,
         common_pb2.RISK_LEVEL_HIGH: cost.high_micros,
     }.get(report.risk_level, cost.critical_micros)
+    return min(LARGEST_CHARGE, of_risk + report.actions.charge_micros)
 
 
 def to_settle(admitted: Admitted, call: Call, decided: DecidedAnswer) -> session_pb2.CommitWindowRequest:
@@ -193,10 +195,7 @@ def to_settle(admitted: Admitted, call: Call, decided: DecidedAnswer) -> session
         window_number=opened.window_number,
         risk_level=report.risk_level,
         charge_micros=charge(admitted, report),
-        # Of this window's path: what a sibling spent lowers the session's budget, not this path's (reading 7).
-        ceiling_micros=min(
-            [opened.safety_budget_micros, *([] if call.asked.ceiling is None else [call.asked.ceiling])]
-        ),
+        ceiling_micros=ceiling_of(opened, call.asked.ceiling),
         response_hash="sha256:" + hashlib.sha256(decided.answer.body).hexdigest(),
         envelope_etag=report.envelope_etag,
         quality_tier=report.quality_tier,
@@ -232,6 +231,14 @@ def _cost_to_the_parent(admitted: Admitted, report: dpe_pb2.Report, status: str)
     opened = admitted.opened
     grave = report.risk_level not in _MILDER and status == "HALTED"
     return opened.decrements.critical_micros if grave and opened.ancestor_session_ids else 0
+
+
+def ceiling_of(opened: session_pb2.OpenedWindow, asked: int | None) -> int:
+    """Return what a window's charge is taken off: its path's budget, or what its caller *asked* for if that is less.
+
+    What a sibling spent, or holds for a while, lowers the session's budget, not this path's (requirements.md, reading 7).
+    """
+    return min([opened.safety_budget_micros, *([] if asked is None else [asked])])
 
 
 def to_seal(

@@ -44,6 +44,7 @@ from interlock.sidecar.provider.calls import ProviderCalls
 from interlock.sidecar.provider.judged import judged, named
 from interlock.sidecar.provider.strategies import PUSH, REFLEXIVE, Pass, Produced
 from interlock.sidecar.requests import DecidedAnswer, RemedyState, Round
+from interlock.sidecar.settlement.tool_calls import ActionTrials
 from interlock.sidecar.trail import events, response_headers, trace_events, would
 from interlock.sidecar.trail.response_headers import word
 from interlock.sidecar.trail.would import REWRITE, WouldHave
@@ -62,8 +63,8 @@ _KEPT_BACK = (policy_pb2.ACTION_DELIVER, policy_pb2.ACTION_HOLD, policy_pb2.ACTI
 class Rounds:
     """The rounds of one call."""
 
-    def __init__(self, settings: Settings, peers: Peers, run: Run, admitted: Admitted) -> None:
-        self._settings, self._peers, self._run, self._admitted = settings, peers, run, admitted
+    def __init__(self, settings: Settings, peers: Peers, run: Run, admitted: Admitted, trials: ActionTrials) -> None:
+        self._settings, self._peers, self._run, self._admitted, self._trials = settings, peers, run, admitted, trials
         self._call, self._window_id = run.call, admitted.opened.window_id
         self._prior: tuple[dpe_pb2.PriorWindow, ...] = ()
         self._context = Packed(run.call.body, run.call.envelope)
@@ -72,8 +73,7 @@ class Rounds:
         remediable = bool(run.call.body) and not settings.forbids_remedies
         self._tried = RemedyState(remediable=remediable, redispatches=0, continuations=0, stitched=False)
         self._parts: Any = None
-        self._keeping = self._number = self._iteration = 0
-        self._analysis_s = 0.0
+        self._keeping, self._number, self._iteration, self._analysis_s = 0, 0, 0, 0.0
 
     async def dispatch(self) -> Produced:
         """Ask for the answer, once the chain that it continues was found to verify (SPEC-004 §16.4), and with its context."""
@@ -139,19 +139,18 @@ class Rounds:
         run, call = self._run, self._call
         # A summary may not take the calls that the answer itself needs.
         self._calls.take(keeping=self._keeping if step == SUMMARISE else 0)
-        dispatch = call.dispatch.made_by(strategy, body)
-        timeout_s = self._provider_time()
+        dispatch, timeout_s = call.dispatch.made_by(strategy, body), self._provider_time()
+        spent = await run.spending.begin(body, run.deadline)
         if strategy == REFLEXIVE and step in strategies.LOOP:
             self._iteration += 1
             run.noted.append(trace_events.loop_iteration(step, self._iteration, self._admitted.budget))
         run.noted.append(events.started(dispatch, step))
         run.dispatched = run.dispatched or step == events.GENERATE
         begun = time.perf_counter()
-        host, model = dispatch.provider, dispatch.model
-        measured = figures.ProviderCall(
-            "chat", host, model, conventions=bool(body) and self._settings.gen_ai_conventions
-        )
-        with run.timed(), span("crp.dispatch", provider=host, model=model, strategy=strategy, phase=step), measured:
+        host, model, shown = dispatch.provider, dispatch.model, bool(body) and self._settings.gen_ai_conventions
+        measured = figures.ProviderCall("chat", host, model, conventions=shown)
+        traced = span("crp.dispatch", provider=host, model=model, strategy=strategy, phase=step)
+        with run.timed(), traced, measured, spent:
             parts = self._parts if step == events.GENERATE else None
             asking = asyncio.ensure_future((parts.answer if parts else call.model)(body, timeout_s))
             if parts is None and (step in _NOTHING_TO_CHARGE or self._number):
@@ -161,6 +160,7 @@ class Rounds:
             try:
                 answer = identified(await asking, self._window_id)
                 measured.answered(answer.usage, answer.model)
+                spent.answered(answer.usage)
             except asyncio.CancelledError:
                 asking.cancel()
                 raise Refused(Kind.TIMEOUT, "CALLER_LEFT", "the caller left before the model answered") from None
@@ -168,8 +168,7 @@ class Rounds:
                 run.asking.discard(asking)
         await failpoints.reached("sidecar.after_dispatch")
         took_ms = round((time.perf_counter() - begun) * 1000)
-        if answer.completion:
-            run.usages.append(answer.usage)
+        run.usages += [answer.usage] if answer.completion else []
         run.noted.append(events.completed(_hash(answer.body), answer.tokens_used, took_ms, answer.dropped))
         return answer
 
@@ -200,7 +199,8 @@ class Rounds:
             report = await self._peers.dpe.analyze(request, self._run.deadline)
         self._analysis_s = max(self._analysis_s, time.perf_counter() - begun)
         report = requests.with_links(checked_report(report, produced.answer), self._context)
-        return measures.measured(report, self._call, produced.answer, self._settings)
+        measured = measures.measured(report, self._call, produced.answer, self._settings)
+        return await self._trials.tried(measured, produced.answer)
 
     def _tell(self, produced: Produced, report: dpe_pb2.Report) -> None:
         reply, strategy = self._call.reply, strategies.shape_of(self._call) or produced.strategy
@@ -219,7 +219,7 @@ class Rounds:
             remedies=self._settings.enabled_remedies,
         )  # fmt: skip
         with span("crp.decide"):
-            return await self._peers.policy.decide(request, self._run.deadline)
+            return self._trials.decided(await self._peers.policy.decide(request, self._run.deadline), report)
 
     def has_remedy(self, last: Round) -> bool:
         """Tell whether policy wants a remedy and one is left. Without one, the answer is not released."""

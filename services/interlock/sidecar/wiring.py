@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import structlog
 from starlette.types import ASGIApp
 
+from interlock.api.decision.v1 import decision_pb2, decision_pb2_grpc
 from interlock.api.kernel.v1 import kernel_pb2, kernel_pb2_grpc
 from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
+from interlock.domain.budget import micros
 from interlock.domain.errors import unavailable
 from interlock.domain.headers import headers
 from interlock.runtime.keys.api_keys import load_api_keys, require_keys
-from interlock.runtime.rpc.mesh import Mesh
+from interlock.runtime.rpc.kernels.kernels import Kernels
+from interlock.runtime.rpc.mesh import DecisionChannel, Mesh
 from interlock.runtime.rpc.peers import AuditPeer, Peers
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
@@ -31,18 +35,20 @@ from interlock.sidecar.apis.completions.adapter import Completions
 from interlock.sidecar.apis.messages.adapter import Messages
 from interlock.sidecar.apis.responses.adapter import Responses
 from interlock.sidecar.call.binding import binding_reader
+from interlock.sidecar.call.prices import prices_from
+from interlock.sidecar.call.spending import ModelSpending
 from interlock.sidecar.closing import Closing
+from interlock.sidecar.fronts.beside.decision_servicer import DecisionFront
+from interlock.sidecar.fronts.beside.kernel_servicer import KernelServicer
 from interlock.sidecar.fronts.conditional import ConditionalCalls
 from interlock.sidecar.fronts.front import Front
 from interlock.sidecar.fronts.http import make_app
-from interlock.sidecar.fronts.kernel_servicer import KernelServicer
 from interlock.sidecar.fronts.release import Releases
 from interlock.sidecar.fronts.servicer import SidecarServicer
 from interlock.sidecar.fronts.sessions import Sessions
 from interlock.sidecar.guard import Guard
 from interlock.sidecar.provider.upstream import Upstream
 from interlock.sidecar.settlement.effects import SettlementEffects
-from interlock.sidecar.settlement.kernels import Kernels
 from interlock.sidecar.settlement.leases import Leases
 from interlock.sidecar.settlement.recovery import RecoveringSession, Recovery
 from interlock.sidecar.settlement.tool_calls import ToolCalls
@@ -53,6 +59,7 @@ log = structlog.get_logger()
 FULL_NAMES = (
     sidecar_pb2.DESCRIPTOR.services_by_name["SidecarService"].full_name,
     kernel_pb2.DESCRIPTOR.services_by_name["KernelService"].full_name,
+    decision_pb2.DESCRIPTOR.services_by_name["DecisionService"].full_name,
 )
 """What ``_register`` registers."""
 
@@ -66,6 +73,8 @@ class Sidecar:
     close: Callable[[], Awaitable[None]]
     apis: tuple[Api, ...]
     """The APIs that its HTTP front governs."""
+    envoy: Service | None = None
+    """What Envoy asks, where ``envoy_port`` is set."""
 
 
 def wired_apis(settings: Settings, audit: AuditPeer) -> tuple[Api, ...]:
@@ -78,21 +87,18 @@ def wired_apis(settings: Settings, audit: AuditPeer) -> tuple[Api, ...]:
     )
 
 
-async def open_sidecar(
-    settings: Settings,
-    mesh: Mesh,
-    readiness: Callable[[], Awaitable[Mapping[str, str]]],
-) -> Sidecar:
+Ready = Callable[[], Awaitable[Mapping[str, str]]]
+
+
+async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, decision: Any = None) -> Sidecar:
     """Open the sidecar over *mesh*. Refused with API_KEYS_REQUIRED, API_KEYS_FILE_INVALID, UPSTREAM_URL_INVALID or PUBLIC_BASE_URL_INVALID.
 
-    *readiness* tells what the process misses, for /readyz.
+    *readiness* tells what the process misses, for /readyz. *decision* is the decision service of this process; absent, the one at
+    decision_address is asked, and nothing waits for it.
     """
     require_keys(settings)
     base_url = _base_url(settings)
-    direct = Peers.over(mesh, settings)
-    recovery = Recovery(settings, direct.audit, direct.session)
-    # Every call to the session service from here on rebuilds what the store lost.
-    peers = replace(direct, session=RecoveringSession(mesh.session, settings.rpc_timeout_s, recovery))
+    direct, recovery, peers = _peers(settings, mesh)
     effects = SettlementEffects(peers)
     leases = Leases(peers, effects)
     agents, policies = CallerAgents(settings, peers.policy), Policies(peers.policy)
@@ -103,9 +109,9 @@ async def open_sidecar(
         Bindings(peers.session, recovery, reader.sources.ranks, settings.unaware_callers == "observe"),
     )  # fmt: skip
     kernels, closing = Kernels(settings, direct), Closing(settings, peers, effects, leases, recovery, base_url)
-    guard = Guard(settings, peers, admission, leases, closing, tools=ToolCalls(kernels, settings.tool_kernel))
-    upstream = Upstream(settings)
-    sessions = Sessions(settings, peers, recovery, agents, starter, delegations)
+    spending, tools = _spending(settings, peers), _tools(settings, kernels)
+    guard = Guard(settings, peers, admission, leases, closing, tools=tools, spending=spending)
+    upstream, sessions = Upstream(settings), Sessions(settings, peers, recovery, agents, starter, delegations)
     front = Front(
         settings=settings,
         keys=load_api_keys(settings.api_keys_file, passed_on=settings.upstream_api_key is None),
@@ -116,8 +122,10 @@ async def open_sidecar(
         bindings=reader,
         conditional=ConditionalCalls(sessions),
         kernels=kernels,
+        spending=spending,
     )
     apis = wired_apis(settings, direct.audit)
+    far = DecisionChannel(settings)
 
     async def close() -> None:
         """End after the calls in flight, including those whose callers have left."""
@@ -125,23 +133,58 @@ async def open_sidecar(
         await guard.drain()
         await effects.drain()
         await upstream.close()
+        await far.close()
 
     service = Service(
         name="sidecar",
         full_names=FULL_NAMES,
         servicer=SidecarServicer(front),
-        register=_register,
+        register=partial(_register, decisions=decision or far.stub),
         unready_dependencies=readiness,
         close=close,
     )
     if not settings.ai_domain:
         # SPEC-002 §12.5: an unregistered AI system is of unknown class; the log says so.
         log.warning("system.unregistered", hint="CRP-Compliance-EU-AI-Act is UNKNOWN; set INTERLOCK_AI_DOMAIN")
-    return Sidecar(service, make_app(front, readiness, base_url, apis), close, apis)
+    opened = Sidecar(service, make_app(front, readiness, base_url, apis), close, apis)
+    return opened if settings.envoy_port is None else _with_envoy(opened, front, base_url, readiness)
 
 
-def _register(servicer: SidecarServicer, server: Any) -> None:
-    """Register the sidecar's service, and that of kernels beside it."""
+def _with_envoy(opened: Sidecar, front: Front, base_url: str, readiness: Ready) -> Sidecar:
+    """Return the sidecar with what Envoy asks."""
+    from interlock.sidecar.fronts.envoy.service import behind_envoy, envoy_service  # on use: most have no Envoy
+
+    behind = behind_envoy(front.settings)
+    behind_front = replace(front, upstream=behind)
+    app = make_app(behind_front, None, base_url, opened.apis)
+
+    async def close() -> None:
+        await opened.close()
+        await behind.close()
+
+    return replace(opened, envoy=envoy_service(behind_front, app, readiness), close=close)
+
+
+def _peers(settings: Settings, mesh: Mesh) -> tuple[Peers, Recovery, Peers]:
+    """Return the services as they are, what rebuilds what the store lost, and the services with every call rebuilding first."""
+    direct = Peers.over(mesh, settings)
+    recovery = Recovery(settings, direct.audit, direct.session)
+    return direct, recovery, replace(direct, session=RecoveringSession(mesh.session, settings.rpc_timeout_s, recovery))
+
+
+def _spending(settings: Settings, peers: Peers) -> ModelSpending:
+    prices = prices_from(settings.prices_file, settings.unknown_model_price)
+    return ModelSpending(peers, prices, settings.unbounded_output_tokens)
+
+
+def _tools(settings: Settings, kernels: Kernels) -> ToolCalls:
+    return ToolCalls(kernels, settings.tool_kernel, micros(settings.refused_action_charge))
+
+
+def _register(servicer: SidecarServicer, server: Any, *, decisions: Any) -> None:
+    """Register the sidecar's service, and those of kernels and of decisions beside it."""
+    passed_on: Any = DecisionFront(servicer.front.keys, decisions)
+    decision_pb2_grpc.add_DecisionServiceServicer_to_server(passed_on, server)
     sidecar_pb2_grpc.add_SidecarServiceServicer_to_server(servicer, server)
     kernel_pb2_grpc.add_KernelServiceServicer_to_server(
         KernelServicer(servicer.front.keys, servicer.front.kernels), server

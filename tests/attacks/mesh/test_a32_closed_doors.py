@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,20 @@ def test_a32_callers_and_services_mean_the_same_place(tmp_path):
     assert address_to_call(Settings(allow_plaintext=True, state_dir=tmp_path, audit_port=9), "audit") == "127.0.0.1:9"
     assert socket_to_serve(Settings(allow_plaintext=True), "audit", alone=True) is None
     assert socket_to_serve(Settings(allow_plaintext=True), "audit", alone=False) is not None
+
+
+async def test_a32_a_deep_folder_for_temporary_files_is_no_place_for_a_socket(tmp_path, monkeypatch):
+    """Where state and temporary files both lie too deep, the socket is in a folder of this user that is short, and serves."""
+    deep = tmp_path / ("x" * 100)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    settings = Settings(state_dir=deep)
+    served = own_socket(settings, "oversight")
+    assert len(os.fsencode(served)) < 104
+    server = RpcServer([policy_service(PolicyProbe())], settings, port=0, socket=served)
+    await server.start()
+    assert stat.S_IMODE(served.parent.stat().st_mode) == 0o700
+    await server.drain()
 
 
 KEYS: dict[str, Any] = {"api_keys_file": "keys.yaml"}

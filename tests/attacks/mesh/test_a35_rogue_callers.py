@@ -13,6 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 from structlog.testing import capture_logs
 
 import interlock
+from interlock.api.envoy import ext_authz_pb2, ext_proc_pb2
 from interlock.runtime.rpc.callers import CALLERS, MEMBERS
 from interlock.runtime.rpc.service import Service
 from tests.support.servers.tls import a_mesh_of_certificates, files, issue, raw_channel, serving, uri
@@ -21,6 +22,8 @@ pytestmark = [pytest.mark.req("SVC-6")]
 
 SERVICES = ("session", "policy", "dpe", "audit", "oversight")
 INFRASTRUCTURE = {"health", "serverreflection"}
+ENVOY = {ext_proc_pb2: "ExternalProcessor", ext_authz_pb2: "Authorization"}
+"""What Envoy asks; tests/wire/envoy asks it with the certificates of others."""
 STRANGER = "stranger"
 HERE = Path(interlock.__file__).parent
 
@@ -31,9 +34,10 @@ MAY_NOT = {
         "policy/RegisterReviewer", "oversight/Decide", "oversight/SignIn", "audit/SealDecision",
     },
     "decision": {
-        "audit/Append", "audit/Record", "audit/SealKernel", "audit/DecideHeld", "audit/GetContents", "session/StepKernel",
-        "session/CommitWindow", "policy/RegisterAgent",
+        "audit/Append", "audit/Record", "audit/DecideHeld", "audit/GetContents", "session/OpenWindow",
+        "session/CommitWindow", "session/SpendWindow", "policy/RegisterAgent",
     },
+    "envoy": {"audit/Append", "audit/GetContents", "session/OpenWindow", "session/CommitWindow", "policy/Decide"},
     "operator": {"audit/SealDecision", "audit/Append", "audit/DecideHeld", "session/CommitWindow", "session/OpenWindow"},
 }  # fmt: skip
 """What must never be allowed, by hand, whatever the table says."""
@@ -145,7 +149,9 @@ def test_a35_the_table_names_every_method_and_nothing_else():
     """A new method is denied to everybody until somebody decides who may call it, here."""
     ours = {name: set(methods) for name, methods in CALLERS.items() if name not in INFRASTRUCTURE}
 
-    assert ours == {name: set(methods_of(name)) for name in SERVICES}
+    envoys = [module.DESCRIPTOR.services_by_name[name] for module, name in ENVOY.items()]
+    asked = {one.name.lower(): {method.name for method in one.methods} for one in envoys}
+    assert ours == {name: set(methods_of(name)) for name in SERVICES} | asked
 
 
 @pytest.mark.parametrize(("caller", "call"), [(c, m) for c, denied in MAY_NOT.items() for m in sorted(denied)])
@@ -161,7 +167,7 @@ def test_a35_no_service_may_call_another():
     callers = {
         caller
         for name, table in CALLERS.items()
-        if name not in INFRASTRUCTURE
+        if name not in INFRASTRUCTURE | {"externalprocessor", "authorization"}
         for one in table.values()
         for caller in one
     }

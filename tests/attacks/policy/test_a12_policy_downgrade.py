@@ -121,7 +121,7 @@ def test_a12_over_the_wire_a_child_is_at_least_as_strict_as_its_parent(tmp_path)
     """Random parents and children over gRPC: refused exactly where the child relaxes, else at least as strict in everything."""
     cases: list[tuple] = []
 
-    @settings(max_examples=30, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=50, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
     @given(joinable(), joinable(), st.booleans())
     def drawn(parent, child, tighten) -> None:
         cases.append((parent, merge(parent, child) if tighten else child))

@@ -13,6 +13,7 @@ from tests.faults.parts.cluster import Shape
 from tests.faults.parts.proxy import BACK
 from tests.faults.play import Plan, Run
 from tests.faults.runner import Stage
+from tests.faults.workload import STREAMED_WAYS, WAYS
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 
@@ -28,11 +29,17 @@ class Off:
     hold_s: float = 2.0
     tries: int = 8
     """The fault has to meet a call at the right moment; each try is another seed."""
+    ways: Sequence[str] = WAYS
 
 
 DEFENCES: Sequence[Off] = (
     Off("release-unsealed", "sidecar", (do.failpoint("audit", "audit.before_commit:error@8"), do.kill("audit")),
         frozenset({"I4", "I3", "I10"}), hold_s=3),
+    Off("parts-before-their-record", "sidecar", (do.failpoint("audit", "audit.before_commit:error@12"), do.kill("audit")),
+        frozenset({"I4"}), hold_s=3, ways=STREAMED_WAYS),
+    Off("lost-streams-for-nothing", "sidecar", (do.failpoint("sidecar-0", "sidecar.after_part:kill@3"),), frozenset({"I3"}),
+        ways=STREAMED_WAYS),
+    Off("kernels-told-unsealed", "sidecar", (do.kill("audit"), do.flush_store()), frozenset({"I18"}), hold_s=3),
     Off("settle-before-seal", "sidecar", (do.kill("audit"),), frozenset({"I3", "I4"})),
     Off("no-idempotency", "session", (do.cut("session", BACK),), frozenset({"I1", "I3", "I8"})),
     Off("silent-defaults", "sidecar", (do.kill("dpe"),), frozenset({"FC"})),
@@ -48,7 +55,7 @@ async def broken(off: Off, *, weakened: bool, seed: int) -> tuple[set[str], Run]
     shape = Shape(weakened=((off.part, off.weakness),) if weakened else ())
     stage = Stage()
     try:
-        run = await stage.play(shape, off.faults, Plan(seed, hold_s=off.hold_s))
+        run = await stage.play(shape, off.faults, Plan(seed, hold_s=off.hold_s, ways=off.ways))
     finally:
         await stage.close()
     found = {violation.invariant for violation in run.violations}

@@ -9,7 +9,22 @@ from typing import Any
 
 import pytest
 
-from tests.faults.facts import Call, Caller, Checkpoint, Event, Facts, Limits, Received, Seal, Session, Window
+from tests.faults.facts import (
+    Call,
+    Caller,
+    Checkpoint,
+    Event,
+    Facts,
+    Kernel,
+    Limits,
+    Received,
+    Record,
+    Seal,
+    Session,
+    Told,
+    Window,
+)  # fmt: skip
+from tests.faults.stream_rules import hashed
 from tests.faults.verifier import NEEDED, RULES, claims_of, verify
 
 SESSION, CHILD = "crp_sess_" + "1" * 32, "crp_sess_" + "2" * 32
@@ -103,6 +118,102 @@ HALT = call(3, status=451, reason="SAFETY_HALT", headers={"crp-context-session-i
 DEPLETED = window(3, 100_000, 350_000, "w2")
 FAN = tuple(window(3, 800_000, 0, "w2", pattern="FAN_OUT", window_id=f"f{n}", hmac=hmac(n)) for n in range(30, 42))
 
+SAID, WHOLE = "It is so.", "It is so. It stays so."
+
+
+def noted(kind: str, window_id: str = "w2", **data: Any) -> Event:
+    return Event(0, kind, window_id, "e", data)
+
+
+STREAMED = (
+    noted("STREAM_BEGUN", hold_micros=350_000), noted("STREAM_PART", part=1, characters=9, running_hash=hashed(SAID)),
+    noted("STREAM_ENDED", parts=2, characters=22, running_hash=hashed(WHOLE), ending="COMPLETE"),
+    noted("WINDOW_SEALED"),
+)  # fmt: skip
+
+
+def in_parts(heard: str = WHOLE, *, without: str = "", events: tuple[Event, ...] = STREAMED, **changed: Any) -> Facts:
+    """The good run whose second answer left in parts, with other events of it, or without those of one kind."""
+    kept = [noted("WINDOW_SEALED", "w1"), *(one for one in events if one.event_type != without)]
+    told = tuple(replace(one, sequence=number) for number, one in enumerate(kept, 1))
+    calls = (CHARGED[0], replace(CHARGED[1], entry="parts", heard=heard))
+    given = {"calls": calls, "sessions": (replace(GOOD.sessions[0], events=told),), **changed}
+    return replace(GOOD, **given)
+
+
+def bent(place: int, **data: Any) -> tuple[Event, ...]:
+    """The events of the stream, the data of one of them changed."""
+    changed = replace(STREAMED[place], data={**STREAMED[place].data, **data})
+    return (*STREAMED[:place], changed, *STREAMED[place + 1 :])
+
+
+def torn(heard: str) -> Call:
+    """A stream that broke off after that."""
+    started = {"crp-context-session-id": SESSION}
+    return replace(CHARGED[1], status=0, reason="left", left=True, headers=started, entry="parts", heard=heard)
+
+
+LOST_FREE = bent(2, parts=1, running_hash=hashed(SAID), ending="LOST")
+OPEN = session(FIRST, events=tuple(
+    replace(one, sequence=number) for number, one in enumerate((noted("WINDOW_SEALED", "w1"), *STREAMED[:2]), 1)))  # fmt: skip
+HOLDING = replace(GOOD.callers[0], holds=frozenset({"w2"}))
+
+
+def record(
+    sequence: int, kind: str, key: str = "", action: str = "", dropped: tuple[str, ...] = (), **changes: str
+) -> Record:
+    told = {name.replace("__", ":"): value for name, value in changes.items()}
+    told |= {"version": str(sequence)}
+    return Record(sequence, f"KERNEL_{kind}", {
+        "key": key, "action": action, "approved": "1", "changes": told, "dropped": list(dropped)})  # fmt: skip
+
+
+def spent(gross: int, refunded: int = 0) -> dict[str, str]:
+    """What a kernel and its child have spent."""
+    return {"r__usd": f"100 1 {gross} {refunded} 0", "q__c__usd": f"50 0 {gross} {refunded} 0"}
+
+
+BOOKED = '{"state":"S","child":"c","compensation":"unbook"}'
+RECORDS = (
+    record(1, "OPENED", r__usd="100 1 0 0 0", v__booked="n:0", a__book='{"costs":[["usd","2"]]}', a__small='{"costs":[["usd","1"]]}'),
+    record(2, "CHILD_OPENED", "open", p__c="-", q__c__usd="50 0 0 0 0"),
+    record(3, "SAGA_BEGUN", "s1", sagas="s1"),
+    record(4, "PERMITTED", "b1", "book", v__booked="n:1000000", x__b1=BOOKED.replace("S", "P"), **spent(2)),
+    record(5, "EXECUTED", "e1", "small", x__e1='{"state":"E","child":"c"}', **spent(3)),
+    record(6, "SAGA_ROLLED_BACK", "u1", sagas="", j__b1="s1 unbook book 0 1 0 due", x__b1=BOOKED,
+           x__e1='{"state":"R","child":"c"}', **spent(3, 1)),
+    record(7, "COMPENSATION_CLAIMED", "c1", "unbook", j__b1="s1 unbook book 1 2 7 due"),
+    record(8, "COMPENSATED", "d1", "unbook", ("j:b1",), v__booked="n:0"),
+)  # fmt: skip
+USD = [{"gross_micros": "3", "refunded_micros": "1", "leased_micros": "0"}]
+SHOWN = {
+    "resources": USD, "children": [{"name": "c", "resources": USD}], "state": {"booked": {"number_micros": "0"}}, "version": "8",
+    "compensations": [],
+}  # fmt: skip
+KERNEL = Kernel(
+    "k",
+    RECORDS,
+    "VALID",
+    SHOWN,
+    (Told("permit", "b1", approved=True, sequence=4, action="book"),),
+    frozenset({"b1"}),
+    ("b1", "b1"),
+)
+
+
+def kernel(**changed: Any) -> Facts:
+    """The good run with a kernel, changed."""
+    return replace(GOOD, kernels=(replace(KERNEL, **changed),))
+
+
+def recorded(place: int, dropped: tuple[str, ...] | None = None, **changes: str) -> Facts:
+    """The kernel with other changes in one of its records."""
+    old = RECORDS[place]
+    told = {**old.data["changes"], **{name.replace("__", ":"): value for name, value in changes.items()}}
+    data = {**old.data, "changes": told, "dropped": old.data["dropped"] if dropped is None else dropped}
+    return kernel(records=(*RECORDS[:place], replace(old, data=data), *RECORDS[place + 1 :]))
+
+
 BENT: tuple[tuple[str, str, Facts], ...] = (
     ("I1", "a look that rises", with_calls(look(3, 800_000), look(4, 850_000))),
     ("I1", "a store that ends above a look", with_calls(look(3, 790_000))),
@@ -146,6 +257,25 @@ BENT: tuple[tuple[str, str, Facts], ...] = (
     ("I4", "other bytes than were sealed", replace(GOOD, calls=(CHARGED[0], replace(CHARGED[1], body_hash="other")))),
     ("I4", "a held answer that was released", one(seals=(seal(FIRST), seal(SECOND, status="HELD")))),
     ("I4", "a charge that no risk costs", one(seals=(seal(FIRST), seal(SECOND, charge=1)))),
+    ("I4", "a part that no record covers", in_parts("It is so. It", calls=(CHARGED[0], torn("It is so. It")))),
+    ("I4", "a stream without a part on record", in_parts(calls=(CHARGED[0], torn(SAID)), without="STREAM_PART", events=STREAMED[:2])),
+    ("I4", "a whole answer that did not end as its stream did", in_parts(SAID)),
+    ("I4", "an answer in parts that the log holds as halted", replace(
+        in_parts(), sessions=(replace(GOOD.sessions[0], seals=(seal(FIRST), seal(SECOND, status="HALTED"))),))),
+    ("I4", "a stream that began twice", in_parts(events=(STREAMED[0], *STREAMED))),
+    ("I4", "a part without the one before it", in_parts(events=bent(1, part=2))),
+    ("I4", "parts that do not grow", in_parts(events=(*STREAMED[:2], replace(
+        STREAMED[1], data={**STREAMED[1].data, "part": 2}), *STREAMED[2:]))),
+    ("I4", "a part behind the seal", in_parts(events=(STREAMED[0], *STREAMED[2:], STREAMED[1]))),
+    ("I4", "a seal without the stream's end", in_parts(without="STREAM_ENDED")),
+    ("I4", "an end that counts other parts", in_parts(events=bent(2, ending="CUT"))),
+    ("I3", "a stream that nobody closed", replace(GOOD, sessions=(OPEN,), calls=(CHARGED[0], torn(SAID)))),
+    ("I3", "a lost stream that was not charged what it held", in_parts(events=LOST_FREE)),
+    ("I3", "a hold of a session that outlives its settlement", one(holds=frozenset({"w2"}))),
+    ("I3", "a hold of a caller that outlives its settlement", replace(GOOD, callers=(HOLDING,))),
+    ("I3", "a hold that nobody closes", one(holds=frozenset({"w9"}))),
+    ("I2", "parts after the session was told to be spent", with_calls(
+        replace(HALT, reason="BUDGET_DEPLETED"), replace(torn(SAID), number=4, started=50.0, ended=51.0))),
     ("I5", "a gap", one(events=(replace(GOOD.sessions[0].events[0], sequence=1), replace(
         GOOD.sessions[0].events[1], sequence=3)))),
     ("I5", "a chain that is broken", one(integrity="BROKEN")),
@@ -188,6 +318,23 @@ BENT: tuple[tuple[str, str, Facts], ...] = (
     ("I13", "a mild answer that was halted, as a policy would that only reports", one(
         seals=(seal(FIRST), seal(SECOND, status="HALTED")))),
     ("I13", "a grave answer that was let through", one(seals=(seal(FIRST, charge=350_000), seal(SECOND)))),
+    ("I18", "a record that is missing", kernel(records=(*RECORDS[:6], RECORDS[7]))),
+    ("I18", "a kernel's chain that is broken", kernel(integrity="BROKEN")),
+    ("I18", "a key that did something twice", kernel(records=(*RECORDS, replace(RECORDS[7], sequence=9)))),
+    ("I18", "a child above its limit", recorded(4, q__c__usd="2 0 3 0 0")),
+    ("I18", "a refund that was taken back", recorded(7, r__usd="100 1 3 0 0")),
+    ("I18", "a child that was charged and what is above it was not", recorded(4, r__usd="100 1 2 0 0")),
+    ("I18", "a refund to the child alone", recorded(5, r__usd="100 1 3 0 0")),
+    ("I18", "a store with another budget", kernel(shown={**SHOWN, "children": []})),
+    ("I18", "a store with another state", kernel(shown={**SHOWN, "version": "7"})),
+    ("I18", "a store that forgot a compensation", recorded(7, dropped=())),
+    ("I18", "an answer that is not on record", kernel(told=(Told("execute", "x", approved=True, sequence=9),))),
+    ("I18", "an answer that was told otherwise", kernel(told=(Told("permit", "b1", approved=False, sequence=4),))),
+    ("I18", "a saga that stays open", recorded(5, sagas="s1")),
+    ("I18", "a compensation that nobody made", kernel(unmade=())),
+    ("I18", "a compensation of what had not failed", kernel(unmade=("b1", "e9"))),
+    ("I18", "a step in the world that is not on record", kernel(made=frozenset({"b1", "b2"}))),
+    ("I18", "a booking that nothing undid", recorded(7, v__booked="n:1000000")),
     ("I14", "a halt that one way in gave away", one(seals=(seal(FIRST), seal(SECOND, status="HALTED")))),
     ("I14", "an answer that one way in called a halt", replace(
         GOOD, calls=(CHARGED[0], replace(CHARGED[1], status=451, reason="SAFETY_HALT", entry="grpc")))),
@@ -197,6 +344,22 @@ BENT: tuple[tuple[str, str, Facts], ...] = (
 def test_a_good_run_has_no_violation():
     """Two answers in a line, sealed, settled, told and released as they must be."""
     assert verify(GOOD) == []
+
+
+def test_a_good_kernel_has_no_violation():
+    """A saga that failed, of which one step was undone at once and the other made up for, twice in the world."""
+    assert verify(kernel()) == []
+
+
+def test_good_streams_have_no_violation():
+    """A whole one, one that its client left behind a part, and one that was lost and charged what it held."""
+    lost = replace(SECOND, charge=350_000, path_budget=500_000, status="HALTED", response_hash=hashed(SAID))
+    paid = session(FIRST, lost, events=tuple(replace(one, sequence=number) for number, one in enumerate(
+        (noted("WINDOW_SEALED", "w1"), *LOST_FREE), 1)))  # fmt: skip
+
+    assert verify(in_parts()) == []
+    assert verify(in_parts(calls=(CHARGED[0], torn(SAID)))) == []
+    assert verify(replace(GOOD, sessions=(paid,), calls=(CHARGED[0], torn(SAID)), callers=())) == []
 
 
 def test_a_good_tree_has_no_violation():

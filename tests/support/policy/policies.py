@@ -31,6 +31,9 @@ def policies(tiers=Tier, max_size: int = 5) -> st.SearchStrategy[Policy]:
         **{f"block_{name}": st.booleans() for name in FLAGS},
         max_repetition=absent | st.sampled_from([Repetition.NONE, Repetition.MINOR, Repetition.SIGNIFICANT]),
         max_cannot_tell=absent | st.sampled_from([0, 20, 100]) | _hundredths,
+        max_spend_usd=absent | st.sampled_from([0, 1, 10_000, 5_000_000, 99_999_999_999_999]),
+        max_spend_tokens=absent | st.sampled_from([0, 1000, 999_999_999_999]),
+        halt_on_action=st.booleans(),
         upgrade_on_risk=absent | st.sampled_from(Strategy),
         oversight=absent | st.sampled_from(Oversight),
         report_uri=st.frozensets(st.sampled_from(ENDPOINTS), max_size=2),
@@ -60,6 +63,7 @@ def findings() -> st.SearchStrategy[Findings]:
         tier=st.none() | st.sampled_from(Tier),
         prohibited=st.booleans(),
         cannot_tell=st.none() | st.sampled_from([0.0, 0.2, 0.21, 1.0, float("nan")]),
+        refused_actions=st.none() | st.integers(0, 2),
     )
 
 
@@ -101,6 +105,12 @@ def _directive() -> st.SearchStrategy[str]:
         named("default-src", _listed(["context", "'none'"])),
         *(named(name, st.sampled_from(words).flatmap(_cased)) for name, words in _keyword.items()),
         *(named(name, _threshold) for name in (*(f"require-{score}" for score in SCORES), "max-cannot-tell")),
+        named(
+            "max-spend-usd",
+            st.sampled_from(["5", "5.00", "0.000001", "007.5", "1.0000000", "100000000", ".5", "5.", "-1"]),
+        ),
+        named("max-spend-tokens", st.sampled_from(["0", "200000", "007", "1e6", "1234567890123", "1.0"])),
+        _cased("halt-on-action"),
         named("require-quality", _listed(list("SABCD"))),
         *(_cased(f"block-{name}") for name in FLAGS),
         named("report-uri", _uri),

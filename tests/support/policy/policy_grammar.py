@@ -38,7 +38,7 @@ _URI = (
 
 GRAMMAR = rf"""
 policy: directive (";" OWS? directive)*
-?directive: source | level | threshold | quality | flag | repetition | upgrade | oversight | uri | group | profile
+?directive: source | level | threshold | money | count | quality | flag | repetition | upgrade | oversight | uri | group | profile
 
 source: /default-src/i (SP SOURCE)+
 SOURCE: /context|parametric|ckf|cross-session|'none'/i
@@ -49,10 +49,16 @@ LEVEL: /CRITICAL|HIGH|MEDIUM/i
 threshold: /require-(grounding|entailment|flow|completeness)|max-cannot-tell/i SP THRESHOLD
 THRESHOLD: /[0-9]+\.[0-9]{{1,2}}/
 
+money: /max-spend-usd/i SP MONEY
+MONEY: /[0-9]{{1,8}}(\.[0-9]{{1,6}})?/
+
+count: /max-spend-tokens/i SP COUNT
+COUNT: /[0-9]{{1,12}}/
+
 quality: /require-quality/i (SP TIER)+
 TIER: /[SABCD]/i
 
-flag: /block-(ungrounded|parametric|pii|fabrication|repetition)/i
+flag: /block-(ungrounded|parametric|pii|fabrication|repetition)|halt-on-action/i
 
 repetition: /max-repetition/i SP REPETITION
 REPETITION: /NONE|MINOR|SIGNIFICANT/i
@@ -122,6 +128,8 @@ def _directive(tree: Tree[Token]) -> tuple[str, object]:
             return name, frozenset(value.upper() for value in values)
         case "threshold":
             return name, Decimal(values[0]) if Decimal(values[0]) <= 1 else None
+        case "money" | "count":
+            return name, Decimal(values[0])
         case "level" | "repetition":
             return name, values[0].upper()
         case "flag":

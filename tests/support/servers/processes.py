@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from interlock.cli.main import app
 from tests.support.profiles import ENFORCING
+from tests.support.servers.ports import free_ports
 
 COMMAND = [sys.executable, "-m", "interlock.cli.main"]
 START_S = 90.0
@@ -79,7 +80,13 @@ class Process:
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Process:
-        """Start it. ``wait`` tells when it serves."""
+        """Start it. ``wait`` tells when it serves.
+
+        A port that it may choose is chosen here, from those that no outgoing connection gets: it is to find it free again when it
+        is started anew.
+        """
+        chosen = [name for name, port in self.env.items() if port == "0" and self._listens_on(name)]
+        self.env.update(zip(chosen, map(str, free_ports(len(chosen))), strict=True))
         out, err = self.out.open("ab"), self.err.open("ab")
         self._seen = self.out.stat().st_size
         arguments = ["serve", *([self.name] if self.name else [])]
@@ -87,6 +94,11 @@ class Process:
         out.close()
         err.close()
         return self
+
+    def _listens_on(self, variable: str) -> bool:
+        """Tell whether a port is one that it serves on; that of its metrics is left open."""
+        mine = f"INTERLOCK_{self.name.upper()}_" if self.name else "INTERLOCK_"
+        return variable.startswith(mine) and variable.endswith("_PORT") and variable != "INTERLOCK_METRICS_PORT"
 
     def wait(self) -> Process:
         """Wait for the ready line and read the ports from it. From then on it keeps its ports over a restart.

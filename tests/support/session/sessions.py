@@ -12,11 +12,11 @@ from interlock.domain.dag.dag import LINEAR, Limits, Node, Seal
 from interlock.domain.errors import Refused
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.risk.risk import RiskLevel
+from interlock.domain.session.delegating import Delegated
 from interlock.domain.session.rule import new_session
 from interlock.domain.session.state import (
     Committed,
     CommitWindow,
-    Delegated,
     OpenedWindow,
     OpenWindow,
     PolicyText,

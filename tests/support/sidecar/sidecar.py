@@ -135,6 +135,8 @@ class RunningSidecar:
     stub: Any
     apis: tuple[Any, ...] = ()
     """The APIs that its front governs, as they are wired."""
+    envoy: int = 0
+    """Port that Envoy asks, where ``envoy_port`` is set."""
 
     async def chat(self, text: str = "What is it?", *, token: str | None = None, headers=None, **more: Any):
         """Post a chat request."""
@@ -192,15 +194,17 @@ def token_of(response: httpx.Response) -> str:
 @asynccontextmanager
 async def another_sidecar(one: RunningSidecar) -> AsyncIterator[str]:
     """Serve a further sidecar over the same services, and give the address of its HTTP front."""
-    async with _served(one.settings, one.mesh, one.missing) as (_, http, _, _):
+    async with _served(one.settings, one.mesh, one.missing) as (_, http, *_):
         yield http
 
 
 @asynccontextmanager
 async def _served(
     settings: Settings, mesh: Mesh, missing: Mapping[str, str]
-) -> AsyncIterator[tuple[Settings, str, int, tuple[Any, ...]]]:
-    """Serve a sidecar; give its settings with its own address, the address of its HTTP front, the port of its gRPC and its APIs."""
+) -> AsyncIterator[tuple[Settings, str, int, tuple[Any, ...], int]]:
+    """Serve a sidecar; give its settings with its own address, the address of its HTTP front, the port of its gRPC, its APIs and
+    the port that Envoy asks.
+    """
 
     async def readiness() -> Mapping[str, str]:
         return missing
@@ -218,7 +222,12 @@ async def _served(
         ends.push_async_callback(web.drain)
         port = await server.start()
         ends.push_async_callback(server.drain)
-        yield settings, http, port, sidecar.apis
+        envoy = 0
+        if sidecar.envoy is not None:
+            asked = RpcServer([sidecar.envoy], settings, port=settings.envoy_port or 0, largest_request=4 * 1024 * 1024)
+            envoy = await asked.start()
+            ends.push_async_callback(asked.drain)
+        yield settings, http, port, sidecar.apis, envoy
 
 
 @asynccontextmanager
@@ -257,12 +266,12 @@ async def running_sidecar(
             services = wrap(services)
         mesh, missing = Mesh.local(**services), {}
 
-        settings, http, port, apis = await ends.enter_async_context(_served(settings, mesh, missing))
+        settings, http, port, apis, envoy = await ends.enter_async_context(_served(settings, mesh, missing))
         client = await ends.enter_async_context(
             httpx.AsyncClient(base_url=http, trust_env=False, timeout=30, verify=False, cookies=NO_COOKIES)
         )
         channel = await ends.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
         yield RunningSidecar(
             settings, http, f"127.0.0.1:{port}", services["dpe"], mesh, services, missing, client,
-            SidecarServiceStub(channel), apis,
+            SidecarServiceStub(channel), apis, envoy,
         )  # fmt: skip

@@ -141,11 +141,12 @@ def test_the_command_never_prints_a_traceback(tmp_path, fault):
 
 
 async def test_a_missing_front_certificate_hides_no_service(monkeypatch, tmp_path):
-    """Only the sidecar's call needs it; the others are looked at."""
+    """Only calls to the fronts need it; the others are looked at."""
     _set(monkeypatch, FAULTS["no front certificate"](tmp_path))
     services = {one.name: one.status for one in await examine() if one.group == "services"}
 
-    assert services == {"sidecar": "FAIL", **dict.fromkeys(("session", "policy", "dpe", "audit"), "WARN")}
+    fronts, inner = ("sidecar", "decision"), ("session", "policy", "dpe", "audit")
+    assert services == {**dict.fromkeys(fronts, "FAIL"), **dict.fromkeys(inner, "WARN")}
 
 
 async def test_triton_is_found_by_what_it_serves(monkeypatch):

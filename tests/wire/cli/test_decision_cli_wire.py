@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 
 import grpc
 import pytest
 
 from interlock.api.decision.v1.decision_pb2_grpc import DecisionServiceStub
-from tests.support.decision_service import DecisionClient, proposes
+from tests.support.decision_service import BusClient, DecisionClient, emits, proposes
 from tests.support.decisions import PROTOCOL
 from tests.support.servers.processes import Process, environment, run
 
@@ -67,3 +68,41 @@ def test_decisions_are_listed_shown_and_replayed_and_a_bent_one_is_told(served, 
     assert foreign.returncode == 2
     assert "DECISION_EXPERIMENT_NOT_FOUND" in foreign.stderr
     assert run("decision", "replay", str(tmp_path / "none.json"), env=env).returncode == 2
+
+
+async def emitted(port: int) -> None:
+    """Signals of two types on a bus that holds 256: the first ones are gone."""
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        search = DecisionClient(DecisionServiceStub(channel))
+        await search.open(bus_signals=256)
+        bus = BusClient(search)
+        for at in (0, 150):
+            trials = range(at, at + 150)
+            await bus.emit(
+                *(emits("trial_completed", "executor", {"trial": one, "value": 0.5}, time.time()) for one in trials)
+            )
+        await bus.emit(emits("budget_low", "executor", {"utilization": 0.9}, time.time()))
+
+
+@pytest.mark.req("DEC-2")
+def test_signals_are_watched_with_what_was_lost_and_resumed(served, tmp_path):
+    """By type, in text and as JSON; the gap is told; the token goes on; another key sees nothing."""
+    asyncio.run(emitted(served))
+    env = environment(tmp_path / "cli") | {"OPENAI_API_KEY": "alice"}
+    at = ("--at", f"127.0.0.1:{served}", "--seconds", "1.5")
+    text = run("decision", "watch", "search", *at, "--type", "budget_low", env=env)
+    pages = [
+        json.loads(line) for line in run("decision", "watch", "search", *at, "-o", "json", env=env).stdout.splitlines()
+    ]
+    rest = run("decision", "watch", "search", *at, "--after", pages[-1]["token"], env=env)
+    foreign = run("decision", "watch", "search", *at, env=env | {"OPENAI_API_KEY": "mallory"})
+
+    assert text.returncode == 0, text.stderr
+    lines = text.stdout.splitlines()
+    assert lines[0] == "lost    45 of 1 to 45"
+    assert lines[1] == '301  budget_low  executor  0.9  -  {"utilization":0.9}'
+    assert lines[2] == f"go on with --after {pages[-1]['token']}"
+    assert sum(len(one["signals"]) for one in pages) == 256
+    assert pages[0]["gap"]["count"] == "45"
+    assert rest.stdout.splitlines() == [f"go on with --after {pages[-1]['token']}"]
+    assert (foreign.returncode, "DECISION_EXPERIMENT_NOT_FOUND" in foreign.stderr) == (2, True)

@@ -56,6 +56,7 @@ async def test_parts_come_as_they_are_released_and_the_whole_at_the_end(tmp_path
             parts.append(one.part)
             if not heard.is_set():
                 recorded = await events_of(sidecar, "STREAM_PART")
+                known = dict(await call.initial_metadata())
             heard.set()
         trailers = dict(await call.trailing_metadata())
         streams(provider, SCRIPTS[api](FIRST).whole)
@@ -65,6 +66,8 @@ async def test_parts_come_as_they_are_released_and_the_whole_at_the_end(tmp_path
     message = json.loads(whole.chat_response)["choices"][0]["message"]
 
     assert (parts[0].reasoning, parts[0].text) == ("Let me see.", FIRST)
+    assert known["crp-context-session-id"] == session_id, "a caller whose stream breaks would not know its session"
+    assert "crp-set-session" not in known
     assert [one["running_hash"] for one in recorded] == [hashed("Let me see." + FIRST)]
     assert "".join(one.text for one in parts) == message["content"] == FIRST + SECOND + THIRD
     assert message["reasoning_content"] == "Let me see."

@@ -14,6 +14,7 @@ from grpc_requests.aio import AsyncClient
 from grpc_status import rpc_status
 
 from interlock.api.common.v1 import common_pb2
+from interlock.api.decision.v1 import decision_pb2
 from interlock.api.kernel.v1 import kernel_pb2, kernel_pb2_grpc
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
@@ -23,7 +24,11 @@ from tests.support.sidecar.sidecar import DpeDouble, running_sidecar
 
 SERVICES = [
     module.DESCRIPTOR.services_by_name[name]
-    for module, name in ((sidecar_pb2, "SidecarService"), (kernel_pb2, "KernelService"))
+    for module, name in (
+        (sidecar_pb2, "SidecarService"),
+        (kernel_pb2, "KernelService"),
+        (decision_pb2, "DecisionService"),
+    )
 ]
 """What an agent can call at the sidecar's gRPC port."""
 CHAT = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hello?"}]}).encode()
@@ -302,8 +307,8 @@ async def test_reflection_lists_and_describes_all_that_the_port_serves(sidecar):
 
 
 @pytest.mark.req("SVC-4", "SVC-9")
-async def test_health_answers_for_both_services_of_the_port(sidecar):
-    """Both are ready together: what the process misses stops its calls and its kernels alike."""
+async def test_health_answers_for_every_service_of_the_port(sidecar):
+    """All are ready together: what the process misses stops its calls, its kernels and its decisions alike."""
     async with grpc.aio.insecure_channel(sidecar.grpc) as channel:
         health = health_pb2_grpc.HealthStub(channel)
         asked = [health_pb2.HealthCheckRequest(service=one.full_name) for one in SERVICES]
@@ -315,8 +320,8 @@ async def test_health_answers_for_both_services_of_the_port(sidecar):
         named = [json.loads(dict(await call.trailing_metadata())[MISSING_KEY]) for call in calls]
 
     status = health_pb2.HealthCheckResponse
-    assert (ready, unready) == ([status.SERVING] * 2, [status.NOT_SERVING] * 2)
-    assert named == [{"session store": "start it"}] * 2
+    assert (ready, unready) == ([status.SERVING] * 3, [status.NOT_SERVING] * 3)
+    assert named == [{"session store": "start it"}] * 3
 
 
 @pytest.mark.req("SVC-6")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.support.kernels import UNIT, KernelClient
 from tests.support.servers.provider import Provider, RunningProvider, completion, message, tool_call
-from tests.support.sidecar.sidecar import running_sidecar
+from tests.support.sidecar.sidecar import reason_of, running_sidecar, token_of
 
 ALICE = {"authorization": "Bearer alice"}
 TOOLS = ("small", "mail", "leave", "unheard")
@@ -75,3 +77,52 @@ async def test_another_caller_has_no_such_kernel(sidecar, provider, team):
     provider.call("small")
     assert (await sidecar.chat(headers=ALICE, tools=DECLARED)).status_code == 403
     assert (await sidecar.chat(headers={"authorization": "Bearer bob"}, tools=DECLARED)).status_code == 200
+
+
+@pytest.mark.req("KRN-11", "BUD-1")
+async def test_a_rejected_tool_call_costs_the_session_and_is_on_record(sidecar, provider, team):
+    """One charge for the answer beside its risk, sealed with its window; the budget says so and the session goes on."""
+    refused = await _refused(sidecar, provider)
+    assert (refused.status_code, reason_of(refused)) == (403, "KERNEL_ACTION_REFUSED")
+    assert refused.headers["crp-agent-safety-budget"] == "0.95"
+    events = await sidecar.events(refused.headers["crp-context-session-id"])
+    told = [json.loads(one.data_json) for one in events if one.event_type == "ACTION_REFUSED"]
+    assert told == [{"tool_name": "mail", "checks": ["BUDGET_EXCEEDED"], "charge_micros": 50_000}]
+    sealed = [json.loads(one.data_json) for one in events if one.event_type == "WINDOW_SEALED"]
+    assert [(one["charge_micros"], one["status"]) for one in sealed] == [(50_000, "HALTED")]
+    provider.call("leave")
+    again = await sidecar.chat(headers=ALICE, tools=DECLARED, token=token_of(refused))
+    assert (again.status_code, again.headers["crp-agent-safety-budget"]) == (200, "0.95")
+
+
+@pytest.mark.req("KRN-11", "POL-1")
+async def test_a_policy_halts_on_a_rejected_tool_call(sidecar, provider, team):
+    """halt-on-action makes it a breach of the policy: a 451 that names the directive, and a violation on record."""
+    halted = await _refused(sidecar, provider, **{"crp-safety-policy": "halt-on-action"})
+    assert (halted.status_code, halted.json()["crp_halt_reason"]) == (451, "ACTION_REFUSED")
+    assert halted.json()["metadata"]["directive"] == "halt-on-action"
+    events = await sidecar.events(halted.headers["crp-context-session-id"])
+    told = [json.loads(one.data_json) for one in events if one.event_type == "POLICY_VIOLATION"]
+    assert "halt-on-action" in json.dumps(told)
+    provider.call("leave")
+    assert (
+        await sidecar.chat(headers=ALICE | {"crp-safety-policy": "halt-on-action"}, tools=DECLARED)
+    ).status_code == 200
+
+
+@pytest.mark.req("KRN-11")
+async def test_halt_on_action_without_a_kernel_lets_no_tool_call_through(tmp_path, provider):
+    """What nobody tried is not known to be allowed: the directive is broken by the missing signal (I10)."""
+    with RunningProvider(provider) as upstream:
+        async with running_sidecar(tmp_path, upstream=upstream.base_url) as bare:
+            provider.call("small")
+            policy = {"crp-safety-policy": "halt-on-action"}
+            halted = await bare.chat(headers=policy, tools=DECLARED)
+            assert (halted.status_code, halted.json()["crp_halt_reason"]) == (451, "SIGNAL_NOT_AVAILABLE")
+            provider.answers("The answer is fine.")
+            assert (await bare.chat(headers=policy, tools=DECLARED)).status_code == 200
+
+
+async def _refused(sidecar, provider, **headers: str):
+    provider.call("mail")
+    return await sidecar.chat(headers=ALICE | headers, tools=DECLARED)

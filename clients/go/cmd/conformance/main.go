@@ -33,9 +33,10 @@ type step struct {
 }
 
 type expectation struct {
-	Text, Contains, Error, Reason string
-	SameSession                   string `yaml:"same_session"`
-	Headers                       map[string]string
+	Text, Contains, Error, Reason, Heard string
+	Parts                                int
+	SameSession                          string `yaml:"same_session"`
+	Headers                              map[string]string
 }
 
 type player struct {
@@ -103,7 +104,12 @@ func (p *player) play(s step) string {
 	}
 	session := p.session(s)
 	before := session.ID()
-	text, headers, err := p.call(ctx, session, s)
+	var parts []string
+	text, headers, err := p.call(ctx, session, s, &parts)
+	heard := strings.Join(parts, "")
+	if len(parts) < s.Expect.Parts || s.Expect.Parts > 0 && heard != text || s.Expect.Heard != "" && heard != s.Expect.Heard {
+		return fmt.Sprintf("parts: %q", parts)
+	}
 	return differs(s.Expect, text, headers, err, before, session.ID())
 }
 
@@ -123,14 +129,20 @@ func (p *player) session(s step) *interlock.Session {
 	return made
 }
 
-func (p *player) call(ctx context.Context, session *interlock.Session, s step) (string, map[string]string, error) {
+func (p *player) call(ctx context.Context, session *interlock.Session, s step, parts *[]string) (string, map[string]string, error) {
 	switch s.Call {
-	case "chat":
+	case "chat", "stream":
 		request := interlock.Request{Model: p.script.Model, Messages: interlock.User(s.Ask), Facts: s.Facts}
 		for _, name := range s.Results {
 			request.Results = append(request.Results, p.results[name])
 		}
-		answer, err := session.Chat(ctx, request)
+		ask := session.Chat
+		if s.Call == "stream" {
+			ask = func(ctx context.Context, request interlock.Request) (*interlock.Answer, error) {
+				return session.Stream(ctx, request, func(text string) error { *parts = append(*parts, text); return nil })
+			}
+		}
+		answer, err := ask(ctx, request)
 		if err != nil {
 			return "", nil, err
 		}

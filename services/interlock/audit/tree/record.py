@@ -20,7 +20,7 @@ from interlock.audit.settlements import settlement_message
 from interlock.audit.store.log import AuditLog, Chain
 from interlock.domain import ids
 from interlock.domain.chain import provenance
-from interlock.domain.chain.audit_events import RELEASING_TYPES
+from interlock.domain.chain.audit_events import RELEASING_TYPES, SPENDING_TYPES
 from interlock.domain.chain.chain import WINDOW_FAILED, WINDOW_SEALED, EventRecord
 from interlock.domain.chain.chain_state import CASCADED
 from interlock.domain.chain.marks import TRUNCATED
@@ -40,7 +40,7 @@ MOST_RECORD_BYTES = 1_048_576
 _MOVING = frozenset({
     provenance.SESSION_CREATED, WINDOW_SEALED, WINDOW_FAILED, provenance.SUB_AGENT_STARTED, "DELEGATION_GRANTED",
     "SESSION_TERMINATED", CASCADED,
-    *RELEASING_TYPES,
+    *RELEASING_TYPES, *SPENDING_TYPES,
 })  # fmt: skip
 """Events that change the state of a session, or that name sessions which do."""
 
@@ -72,7 +72,7 @@ class _Trail:
         for event in self.chain.events:
             if event.event_type not in _MOVING:
                 continue
-            if event.event_type in RELEASING_TYPES and event.window_id in windows:
+            if event.event_type in RELEASING_TYPES | SPENDING_TYPES and event.window_id in windows:
                 continue  # its seal tells all
             step = _step(event, self.positions[event.sequence])
             if event.event_type == WINDOW_SEALED:

@@ -299,6 +299,7 @@ async def services(settings: Settings) -> AsyncIterator[ProbeFinding]:
         return
     places = {name: address_to_call(settings, name) for name in NAMES}
     places["sidecar"] = address(settings.host, settings.sidecar_grpc_port)
+    places["decision"] = settings.decision_address or address(settings.host, settings.decision_port)
     states = await asyncio.gather(*(_peer_at(name, where, settings) for name, where in places.items()))
     for (name, where), found in zip(places.items(), states, strict=True):
         if isinstance(found, Exception):
@@ -307,6 +308,9 @@ async def services(settings: Settings) -> AsyncIterator[ProbeFinding]:
         state, missing = found
         if state is Peer.READY:
             yield ProbeFinding("services", name, ProbeStatus.OK, f"ready on {where}")
+        elif state is Peer.SILENT and name == "decision" and not settings.decision_address:
+            # Only who runs experiments needs it, and no call waits for it.
+            yield ProbeFinding("services", name, ProbeStatus.SKIP, f"not running on {where}", _start_hint(name, where))
         elif state is Peer.SILENT:
             yield ProbeFinding("services", name, ProbeStatus.WARN, f"not running on {where}", _start_hint(name, where))
         else:

@@ -61,7 +61,7 @@ def _certificate(line: Callable[..., ProbeFinding], name: str, ends: datetime) -
 def ports(settings: Settings, found: Mapping[str, ProbeStatus]) -> Iterator[ProbeFinding]:
     """Check the ports of ``interlock serve``: free, or taken by the service that belongs there."""
     on_ports = [name for name in INNER if socket_to_serve(settings, name, alone=True) is None]
-    for name in ("sidecar_http", "sidecar_grpc", "oversight_http", *on_ports, "metrics"):
+    for name in ("sidecar_http", "sidecar_grpc", "oversight_http", "decision", *on_ports, "metrics"):
         port = getattr(settings, f"{name}_port")
         line = partial(ProbeFinding, "ports", f"{name}_port")
         try:

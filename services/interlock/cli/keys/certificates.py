@@ -28,7 +28,7 @@ from interlock.domain.errors import invalid, unavailable
 from interlock.runtime.tls.mutual import dns_name, spiffe_id
 
 SERVICES = ("session", "policy", "dpe", "audit", "oversight")
-MEMBERS = (*SERVICES, "sidecar", "decision", "operator")
+MEMBERS = (*SERVICES, "sidecar", "decision", "envoy", "operator")
 AUTHORITY_DAYS = 3650
 # A peer's clock that is a little behind must not refuse a new certificate.
 BACKDATED = timedelta(minutes=5)
@@ -53,7 +53,7 @@ def make(out: Path, *, trust_domain: str, days: int, hosts: Sequence[str] = ("lo
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
         authority = _authority(out, trust_domain)
         made = [_issued(out, name, authority, _member_names([name], trust_domain), days=days) for name in MEMBERS]
-        made.append(_issued(out, "mesh", authority, _member_names(SERVICES, trust_domain), days=days))
+        made.append(_issued(out, "mesh", authority, _member_names([*SERVICES, "sidecar"], trust_domain), days=days))
         made.append(_issued(out, "front", authority, [_host(host) for host in hosts], days=days))
     except OSError as error:
         raise unavailable("CERTIFICATES_UNWRITABLE", f"{out}: {type(error).__name__}", retry_after_ms=0) from None

@@ -34,6 +34,7 @@ STOP_LIMIT_S = 5.0
 OWNER = "owner.lock"
 LOG = "valkey.log"
 RESTART_PAUSE_S = 0.2
+CANCEL_AGAIN_S = 0.5
 
 
 class EmbeddedValkey:
@@ -74,9 +75,10 @@ class EmbeddedValkey:
     async def stop(self) -> None:
         """Stop the server gracefully and release the data folder."""
         if self._keeper:
-            self._keeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._keeper
+            # Again and again: the client library may swallow a cancellation that meets the end of its own time limit.
+            while not self._keeper.done():
+                self._keeper.cancel()
+                await asyncio.wait({self._keeper}, timeout=CANCEL_AGAIN_S)
             self._keeper = None
         await self._end_process()
         if self._lock is not None:

@@ -15,6 +15,10 @@ class ExperimentStates(Protocol):
         """Return a state; ``None`` where none is kept."""
         ...
 
+    async def sequence(self, experiment_id: str) -> int | None:
+        """Return the sequence of the state that is kept; ``None`` where none is."""
+        ...
+
     async def put(
         self, experiment_id: str, state: ExperimentState, cycles: Sequence[DecidedCycle], *, anew: bool = False
     ) -> None:
@@ -44,6 +48,11 @@ class MemoryStates:
         """Return a state; ``None`` where none is kept."""
         held = self._held.get(experiment_id)
         return held[0] if held else None
+
+    async def sequence(self, experiment_id: str) -> int | None:
+        """Return the sequence of the state that is kept."""
+        held = self._held.get(experiment_id)
+        return held[0].sequence if held else None
 
     async def put(
         self, experiment_id: str, state: ExperimentState, cycles: Sequence[DecidedCycle], *, anew: bool = False

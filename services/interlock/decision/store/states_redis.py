@@ -22,21 +22,13 @@ class RedisStates:
 
     def __init__(self, url: str, *, timeout_s: float) -> None:
         """Prepare the store; nothing is connected yet. Refused with DECISION_STORE_URL_INVALID."""
-        try:
-            self._client: Any = redis.asyncio.from_url(
-                url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s, decode_responses=True
-            )
-        except ValueError as error:
-            raise unavailable(
-                "DECISION_STORE_URL_INVALID", "redis_url has to be redis://, rediss:// or unix:// for experiments",
-                retry_after_ms=0,
-            ) from error  # fmt: skip
+        self._client: Any = opened_client(url, timeout_s)
         script = resources.files("interlock.decision").joinpath("lua/put.lua").read_text(encoding="utf-8")
         self._put = self._client.register_script(script)
 
     async def state(self, experiment_id: str) -> ExperimentState | None:
         """Return a state; ``None`` where none is kept. Refused with DECISION_STORE_UNAVAILABLE."""
-        text = await _answered(self._client.hget(_key(experiment_id), "state"))
+        text = await answered(self._client.hget(_key(experiment_id), "state"))
         return ExperimentState.of(text) if text else None
 
     async def put(
@@ -45,19 +37,24 @@ class RedisStates:
         """Keep a state and lines of cycles, unless a later state is there. Refused with DECISION_STORE_UNAVAILABLE."""
         lines = [text for one in cycles for text in (f"c:{one.cycle}", one.told())]
         arguments: list[str | int] = [state.sequence, state.told(), int(anew), *lines]
-        await _answered(self._put(keys=[_key(experiment_id)], args=arguments))
+        await answered(self._put(keys=[_key(experiment_id)], args=arguments))
+
+    async def sequence(self, experiment_id: str) -> int | None:
+        """Return the sequence of the state that is kept; ``None`` where none is. Refused with DECISION_STORE_UNAVAILABLE."""
+        found = await answered(self._client.hget(_key(experiment_id), "sequence"))
+        return int(found) if found else None
 
     async def cycles(self, experiment_id: str, numbers: Sequence[int]) -> list[DecidedCycle | None]:
         """Return the lines of cycles; ``None`` for each that is not kept. Refused with DECISION_STORE_UNAVAILABLE."""
         if not numbers:
             return []
-        found = await _answered(self._client.hmget(_key(experiment_id), [f"c:{number}" for number in numbers]))
+        found = await answered(self._client.hmget(_key(experiment_id), [f"c:{number}" for number in numbers]))
         return [DecidedCycle.of(text) if text else None for text in found]
 
     async def unready_dependencies(self) -> Mapping[str, str]:
         """Return the store where it does not answer."""
         try:
-            await _answered(self._client.ping())
+            await answered(self._client.ping())
         except Refused:
             return {"redis": STORE_DOWN + "; see INTERLOCK_REDIS_URL"}
         return {}
@@ -67,7 +64,21 @@ class RedisStates:
         await self._client.aclose()
 
 
-async def _answered(asked: Awaitable[A]) -> A:
+def opened_client(url: str, timeout_s: float) -> Any:
+    """Return a client that is not connected yet. Refused with DECISION_STORE_URL_INVALID."""
+    try:
+        return redis.asyncio.from_url(
+            url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s, decode_responses=True
+        )
+    except ValueError as error:
+        raise unavailable(
+            "DECISION_STORE_URL_INVALID", "redis_url has to be redis://, rediss:// or unix:// for experiments",
+            retry_after_ms=0,
+        ) from error  # fmt: skip
+
+
+async def answered(asked: Awaitable[A]) -> A:
+    """Return what the store answers. Refused with DECISION_STORE_UNAVAILABLE."""
     try:
         return await asked
     except (RedisError, OSError, TimeoutError):

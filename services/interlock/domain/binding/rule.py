@@ -80,7 +80,8 @@ def _within(
 ) -> BoundCall:
     """Return the window of a named session: the response's that is named, else what the turns tell, else its latest."""
     weaker = [name for name in names if name.rank > rank]
-    disagreeing = _speaking(session, weaker, turns, sessions)
+    # With one session alone nothing can speak for another.
+    disagreeing = _speaking(session, weaker, turns, sessions) if len(sessions) > 1 else ()
     answered = (_open(name, sessions) for name in names if name.rank is Rank.RESPONSE)
     window = next((place.window_id for place in answered if place and place.session_id == session), None)
     if window is None:

@@ -129,6 +129,9 @@ _TYPES = (
     # §1.7
     _type("TOOL_CALL", "INFO", "tool_name", "input_hash output_hash tool_name_hash call_hash",
           "An answer calls a tool (`input_hash`), or a request brings the result of a tool (`output_hash`)."),
+    _type("ACTION_REFUSED", "WARN", "tool_name checks charge_micros", "",
+          "An answer calls a tool that the caller's kernel would reject; it is not released (KRN-11). `charge_micros` is charged once for"
+          " the answer, beside its risk."),
     _type("AGENT_LOOP_ITERATION", "INFO", "phase iteration budget_remaining", "",
           "A reflexive answer enters its next pass: generate, verify or refine."),
     _type("FAN_OUT_CREATED", "INFO", "child_count child_ids", "parent_window_id", "A window of a fan-out is sealed."),
@@ -154,6 +157,12 @@ _TYPES = (
     _type("STREAM_ENDED", "INFO|WARN", "parts characters running_hash ending", "",
           "An answer that was released in parts ended: COMPLETE, CUT (the rest may not be released), BROKEN (by the provider),"
           " CALLER_LEFT or LOST (by its sidecar)."),
+    # Spending on model calls (docs/spending.md): beyond SPEC-011 §1
+    _type("SPENDING_RESERVED", "INFO", "tokens usd_micros", "limit_tokens limit_usd_micros",
+          "A model call is about to be made under a spending limit. What its window's calls can cost is reserved; the seal of the window"
+          " takes its place."),
+    _type("SPENDING_CHARGED", "INFO", "tokens usd_micros", "",
+          "A window with a reservation, or a call for embeddings, will not be sealed. This is what its model calls cost."),
     # The chain, oversight and erasure: beyond SPEC-011 §1
     _type("WINDOW_SEALED", "INFO", "window_number response_hash report_hash charge_micros status hmac trail_id", "",
           "A window is sealed. The event has the whole record, with texts as hashes.", own=True),
@@ -224,6 +233,10 @@ _TYPES = (
           own=True),
     _type("DECISION_REINSTATED", "WARN", _DECISION + " name reason", "", "A person made an agent ACTIVE again.",
           own=True),
+    _type("DECISION_SIGNAL", "INFO", _DECISION + " name schema", "", "A type of signals was registered, with its schema.",
+          own=True),
+    _type("DECISION_SETTLED", "INFO", _DECISION + " cycle key outcome kernel", "",
+          "What a cycle reserved in the shared kernel was confirmed or aborted there.", own=True),
     _type("DECISION_CYCLE", "INFO",
           _DECISION + " cycle decision_id outcome chosen parts trace_hash rules_hash snapshot_hash rejected", "",
           "A cycle was decided. `trace_hash` is of the trace, which follows in parts.", own=True),
@@ -235,6 +248,8 @@ TYPES: Mapping[str, EventType] = {one.name: one for one in _TYPES}
 OWN_TYPES = frozenset(one.name for one in _TYPES if one.own)
 RELEASING_TYPES = frozenset({"STREAM_BEGUN", "STREAM_PART"})
 """Events before a part of an answer leaves. None is taken for a window that is sealed: another sidecar closed it."""
+SPENDING_TYPES = frozenset({"SPENDING_RESERVED", "SPENDING_CHARGED"})
+"""Events about what a window without a seal spends on model calls."""
 STREAM_TYPES = frozenset({"COMPLY_EXPORT", "REPORT_DELIVERED"})
 """Events about a delivery. They are sent to no sink, because each delivery would cause another."""
 

@@ -5,8 +5,9 @@ The engine knows no action, no role and no signal by name: a profile has them (`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from interlock.domain.decision import reading
@@ -14,7 +15,7 @@ from interlock.domain.decision.schema import schema_fault
 from interlock.domain.decision.words import ActionRisk
 from interlock.domain.errors import Refused, invalid
 
-LARGEST_DEFINITION = 24_000
+LARGEST_DEFINITION, LARGEST_SCHEMA = 24_000, 4_096
 MOST_ACTIONS, MOST_SIGNALS, MOST_ROLES, MOST_RULES = 64, 64, 16, 64
 GUARDS = ("budget", "mutation", "stability", "cooldown")
 """Guards that an action names. Risk and loop guard every action."""
@@ -26,9 +27,10 @@ LIMITS: Mapping[str, tuple[float, float, float]] = {
     "frequency_window_cycles": (20, 1, 10_000), "max_in_window": (3, 1, 64),
     "deadline_ms": (2_000, 10, 20_000), "fail_after": (3, 1, 100), "probation_after": (5, 0, 10_000),
     "probation_answers": (2, 1, 100), "max_signal_age_s": (3_600, 1, 31_536_000),
-    "max_signals": (64, 1, 256), "max_proposals": (16, 1, 64),
+    "max_signals": (64, 1, 256), "max_proposals": (16, 1, 64), "bus_signals": (10_000, 256, 1_000_000),
 }  # fmt: skip
 """Limit → default, least, most. docs/decision.md says what each does."""
+_PERMIT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}", re.ASCII)
 _FRACTIONS = frozenset({"min_confidence", "high_risk_confidence"})
 _FIGURES = frozenset({"max_shrink_percent", "min_diversity"})
 
@@ -46,6 +48,18 @@ class ActionRules:
     cost_parameter: str
     """The parameter that the budget guard multiplies with *cost_per_unit*; empty: it costs nothing."""
     cost_per_unit: float
+    cost_resource: str = ""
+    """The kernel's resource of which the permit has to hold that cost; empty: none."""
+    permit: str = ""
+    """The kernel's action that is permitted when this one is accepted; empty: none."""
+
+
+@dataclass(frozen=True)
+class KernelPlace:
+    """The shared kernel of an experiment, and the child of it that is charged; empty: the kernel itself."""
+
+    kernel: str
+    child: str
 
 
 @dataclass(frozen=True)
@@ -69,6 +83,11 @@ class ExperimentRules:
     roles: Mapping[str, int]
     rules: Sequence[RolePolicy]
     limits: Mapping[str, float]
+    kernel: KernelPlace | None = None
+
+    def having(self, types: Mapping[str, Any]) -> ExperimentRules:
+        """Return the rules with types of signals that were registered later. The hash stays that of the definition."""
+        return replace(self, signals={**self.signals, **types}) if types else self
 
     @property
     def hash(self) -> str:
@@ -91,16 +110,21 @@ def defined(text: str) -> ExperimentRules:
         raise _wrong("definition", f"it is a JSON object of at most {LARGEST_DEFINITION} bytes")
     if len(reading.canonical(told)) > LARGEST_DEFINITION + LARGEST_DEFINITION // 6:
         raise _wrong("definition", "its canonical JSON, in ASCII, is too long")
-    _known(told, {"actions", "signals", "roles", "rules", "limits"}, "definition")
+    _known(told, {"actions", "signals", "roles", "rules", "limits", "kernel"}, "definition")
     actions = {name: _action(name, one) for name, one in _objects(told, "actions", MOST_ACTIONS)}
     signals = {name: _signal(name, one) for name, one in _objects(told, "signals", MOST_SIGNALS)}
     roles = _roles(told.get("roles"))
     if not actions or not roles:
         raise _wrong("actions" if not actions else "roles", "at least one is needed")
+    kernel = _kernel(told.get("kernel"))
+    if permits := [name for name, one in actions.items() if one.permit and kernel is None]:
+        raise _wrong(f"actions.{permits[0]}", "a permit needs a kernel")
     if both := sorted(set(actions) & set(signals)):
         raise _wrong("signals", f"{both[0]} is an action too")
     rules = [_rule(one, actions, signals, roles) for one in _rules(told.get("rules", []))]
-    return ExperimentRules(reading.canonical(told), actions, signals, roles, rules, _limits(told.get("limits", {})))
+    return ExperimentRules(
+        reading.canonical(told), actions, signals, roles, rules, _limits(told.get("limits", {})), kernel
+    )
 
 
 def _objects(told: Mapping[str, Any], part: str, most: int) -> Sequence[tuple[str, Any]]:
@@ -112,7 +136,7 @@ def _objects(told: Mapping[str, Any], part: str, most: int) -> Sequence[tuple[st
 
 def _action(name: str, one: Any) -> ActionRules:
     part = f"actions.{name}"
-    _known(one, {"risk", "guards", "neutral", "emergency", "cost"}, part)
+    _known(one, {"risk", "guards", "neutral", "emergency", "cost", "permit"}, part)
     if one.get("risk") not in ActionRisk.__members__:
         raise _wrong(part, "risk is LOW, MEDIUM, HIGH or CRITICAL")
     guards = one.get("guards", [])
@@ -122,11 +146,37 @@ def _action(name: str, one: Any) -> ActionRules:
     if not all(isinstance(flag, bool) for flag in flags):
         raise _wrong(part, "neutral and emergency are true or false")
     cost = one.get("cost", {})
-    _known(cost, {"parameter", "per_unit"}, f"{part}.cost")
+    _known(cost, {"parameter", "per_unit", "resource"}, f"{part}.cost")
     parameter, per_unit = cost.get("parameter", ""), cost.get("per_unit", 1)
+    resource, permit = cost.get("resource", ""), one.get("permit", "")
+    if (permit and not _PERMIT.fullmatch(str(permit))) or (permit and flags[0]):
+        raise _wrong(part, "permit is the id of a kernel's action, of an action that is not neutral")
+    if resource and not (permit and reading.is_name(resource)):
+        raise _wrong(f"{part}.cost", "resource is a name, and needs a permit")
     if (cost and not reading.is_name(parameter)) or not _is_number(per_unit) or per_unit < 0:
         raise _wrong(f"{part}.cost", "it has the name of a parameter, and per_unit of 0 or more")
-    return ActionRules(ActionRisk[one["risk"]], guards, flags[0], flags[1], parameter, float(per_unit))
+    return ActionRules(
+        ActionRisk[one["risk"]], guards, flags[0], flags[1], parameter, float(per_unit), resource, permit
+    )
+
+
+def _kernel(told: Any) -> KernelPlace | None:
+    if told is None:
+        return None
+    _known(told, {"name", "child"}, "kernel")
+    name, child = told.get("name"), told.get("child", "")
+    if not reading.is_name(name) or (child and not reading.is_name(child)):
+        raise _wrong("kernel", "it has the name of a kernel, and of a child")
+    return KernelPlace(name, child)
+
+
+def signal_schema(text: str) -> Mapping[str, Any]:
+    """Return the schema of a payload. Refused with DECISION_SIGNAL_INVALID; references are not known, wherever they lead."""
+    schema = reading.json_object(text, LARGEST_SCHEMA)
+    fault = "it is a JSON object of at most 4,096 bytes" if schema is None else schema_fault(schema)
+    if schema is None or fault or schema["type"] != "object":
+        raise invalid("DECISION_SIGNAL_INVALID", f"the schema of a payload: {fault or 'it is an object'}")
+    return schema
 
 
 def _signal(name: str, schema: Any) -> Mapping[str, Any]:

@@ -38,9 +38,22 @@ def decide(rules: ExperimentRules, inputs: Inputs) -> dict[str, Any]:
     return _Cycle(rules, intake.normal(inputs)).trace()
 
 
+def emitted(rules: ExperimentRules, inputs: Inputs) -> list[Signal]:
+    """Return the admitted signals that came with a cycle: of the execution layer, and of agents whose answers count."""
+    cycle = _Cycle(rules, intake.normal(inputs))
+    return intake.by_age([*cycle.given, *(one for answer in cycle.answers for one in answer.signals)])
+
+
+def permit_wanted(rules: ExperimentRules, trace: Mapping[str, Any]) -> str:
+    """Return the kernel's action that must be permitted before this decision stands; empty where nothing has to be."""
+    permit = rules.actions[trace["chosen"]["action_type"]].permit if trace["chosen"] else ""
+    return "" if permit in trace["inputs"].get("permits", {}) else permit
+
+
 class _Cycle:
     def __init__(self, rules: ExperimentRules, inputs: Inputs) -> None:
-        self.rules, self.inputs = rules, inputs
+        self.rules, self.inputs = rules.having(inputs.get("types", {})), inputs
+        rules = self.rules
         self.hash = snapshot_hash(inputs["snapshot"])
         self.snapshot = json_object(inputs["snapshot"], LARGEST_SNAPSHOT) or {}
         now = inputs["at_us"]
@@ -51,10 +64,19 @@ class _Cycle:
         foreign = [one for one in kept if one["source"] in names]
         self.left_out += [RefusedSignal(one["source"], one["type"], "SIGNAL_SOURCE_FOREIGN") for one in foreign]
         first = [one for answer in self.answers if not answer.agent.authority.proposes for one in answer.signals]
-        self.heard = intake.by_age([*inputs["carried"], *self.given, *first])
+        self.heard = intake.by_age(self._with_bus([*inputs["carried"], *self.given, *first]))
         self.refused: list[Refusal] = [one for answer in self.answers for one in answer.refused]
         self.checks: list[GuardCheck] = []
         self.warnings: list[dict[str, Any]] = []
+
+    def _with_bus(self, signals: list[Signal]) -> list[Signal]:
+        """Return signals with those that the bus had since the last cycle: each once, and none that is too old by now."""
+        known = {one["id"] for one in signals}
+        oldest = self.inputs["at_us"] - self.rules.whole("max_signal_age_s") * UNIT
+        found = [one for one in self.inputs.get("bus", {}).get("signals", ()) if one["id"] not in known]
+        past = [one for one in found if one["at_us"] < oldest]
+        self.left_out += [RefusedSignal(one["source"], one["type"], "SIGNAL_CLOCK_PAST") for one in past]
+        return [*signals, *(one for one in found if one["at_us"] >= oldest)]
 
     def trace(self) -> dict[str, Any]:
         """Run the pipeline."""
@@ -66,7 +88,8 @@ class _Cycle:
         inputs = self.inputs
         return {
             "engine": ENGINE,
-            "decision_id": "dec_" + digest(inputs)[:32],
+            # Permits are asked for this decision, so they cannot be a part of its name.
+            "decision_id": "dec_" + digest({name: one for name, one in inputs.items() if name != "permits"})[:32],
             "experiment": inputs["experiment"], "cycle": inputs["cycle"], "timestamp": inputs["at_us"] / UNIT,
             "rules_hash": self.rules.hash, "snapshot_hash": self.hash,
             "proposals_considered": [one.told() for one in considered],
@@ -82,7 +105,18 @@ class _Cycle:
             "agents": [self._account(told, one) for told, one in zip(inputs["agents"], self.answers, strict=True)],
             "after": self._after(chosen),
             "inputs": inputs,
+            **self._told_later(chosen),
         }  # fmt: skip
+
+    def _told_later(self, chosen: ProposedAction | None) -> dict[str, Any]:
+        """Return what only an experiment with a bus or a kernel tells: traces of others stay the bytes that they were."""
+        found: dict[str, Any] = {}
+        if "bus" in self.inputs:
+            found["bus"] = {name: one for name, one in self.inputs["bus"].items() if name != "signals"}
+        if "kernel" in self.inputs:
+            permit = self.rules.actions[chosen.action].permit if chosen else ""
+            found["reserved"] = self.inputs.get("permits", {}).get(permit)
+        return found
 
     def _spoken(self, answer: TakenAnswer) -> Sequence[ProposedAction]:
         """Return the proposals of an agent, or those of its role's rules where it did not answer as it must."""
@@ -111,13 +145,16 @@ class _Cycle:
         return self._passed([(one, proposals.explanation_fault(one, self.rules)) for one in found], "EXPLAINABILITY")
 
     def _by_guards(self, found: Sequence[ProposedAction]) -> list[ProposedAction]:
-        view = GuardView(self.rules, self.inputs["cycle"], self.snapshot, self.inputs["memory"])
+        view = GuardView(self.rules, self.inputs["cycle"], self.snapshot, self.inputs["memory"], **self._kernel())
         faults = []
         for one in found:
             checks = guarded(one, view)
             self.checks += checks
             faults.append((one, next((check.fault for check in checks if check.fault), "")))
         return self._passed(faults, "GUARD")
+
+    def _kernel(self) -> dict[str, Any]:
+        return {name: self.inputs[name] for name in ("kernel", "permits") if name in self.inputs}
 
     def _by_conflict(self, found: Sequence[ProposedAction]) -> ProposedAction | None:
         """Return the one that is accepted: a veto first, then the highest score, then the rule for ties."""
@@ -168,7 +205,9 @@ class _Cycle:
         memory: Mapping[str, Any] = self.inputs["memory"]
         if chosen and not self.rules.actions[chosen.action].neutral:
             memory = remembered(memory, chosen.action, self.inputs["cycle"])
+        bus = self.inputs.get("bus")
         return {
+            **({"bus": {"epoch": bus["epoch"], "number": bus["to"]}} if bus else {}),
             "standings": {one.agent.name: self._standing_after(one) for one in self.answers},
             "memory": {name: list(cycles) for name, cycles in memory.items()},
             "carried": carried[-intake.MOST_CARRIED :],

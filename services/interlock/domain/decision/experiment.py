@@ -9,9 +9,11 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from interlock.domain.decision.agents import MOST_AGENTS, AgentDescriptor, AgentStanding
+from interlock.domain.decision.definition import MOST_SIGNALS, ExperimentRules, defined, signal_schema
 from interlock.domain.decision.reading import canonical, is_name
 from interlock.domain.errors import conflict, exhausted, invalid, not_found, unavailable
 from interlock.domain.ids import SessionId
@@ -19,6 +21,10 @@ from interlock.domain.ids import SessionId
 PART = 28_000
 """Characters of a trace in one record: its data is JSON in JSON, and at most twice as long."""
 INFO, WARN = 2, 3
+MOST_RESERVED = 256
+"""Permits that are remembered until they are settled. The oldest is forgotten first, and counts as done."""
+
+defined_once = lru_cache(maxsize=64)(defined)
 
 
 @dataclass(frozen=True)
@@ -69,10 +75,23 @@ class ExperimentState:
     cycle: int = 0
     sequence: int = 0
     link: str = ""
+    types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Types of signals that were registered after the definition, with their schemas."""
+    bus: Mapping[str, Any] = field(default_factory=dict)
+    """Up to where cycles took signals from the bus: epoch and number."""
+    reserved: Mapping[str, str] = field(default_factory=dict)
+    """Cycle → key of the permit that nobody settled yet."""
 
     def told(self) -> str:
-        """Return it as JSON text."""
-        return canonical({**self.__dict__, "carried": list(self.carried)})
+        """Return it as JSON text. What came later to experiments is left out while it is empty: older services read it too."""
+        later = {name for name in ("types", "bus", "reserved") if not getattr(self, name)}
+        told = {name: one for name, one in self.__dict__.items() if name not in later}
+        return canonical({**told, "carried": list(self.carried)})
+
+    @property
+    def rules(self) -> ExperimentRules:
+        """What holds in it: its definition, and the types that were registered later."""
+        return defined_once(self.definition).having(self.types)
 
     @classmethod
     def of(cls, text: str) -> ExperimentState:
@@ -121,6 +140,34 @@ def reinstated(
     """Return the experiment with an agent that is ACTIVE again because a person said so."""
     state.known(agent)
     return _next(state, [("DECISION_REINSTATED", WARN, {"name": agent, "reason": reason})], at_us)
+
+
+def typed(
+    state: ExperimentState, name: str, schema_json: str, at_us: int
+) -> tuple[ExperimentState, list[DecisionRecord]]:
+    """Return the experiment with a type of signals; no record where it is there as it is.
+
+    Refused with DECISION_NAME_INVALID, DECISION_SIGNAL_INVALID, DECISION_SIGNAL_DIFFERS or DECISION_SIGNALS_TOO_MANY.
+    """
+    if not is_name(name):
+        raise invalid("DECISION_NAME_INVALID", "a name has 1 to 64 letters, digits, dots, hyphens or underscores")
+    schema, rules = signal_schema(schema_json), state.rules
+    if name in rules.actions:
+        raise invalid("DECISION_SIGNAL_INVALID", "an action has this name")
+    if name in rules.signals:
+        if canonical(rules.signals[name]) != canonical(schema):
+            raise conflict("DECISION_SIGNAL_DIFFERS", "the type is there with another schema")
+        return state, []
+    if len(rules.signals) >= MOST_SIGNALS:
+        raise exhausted("DECISION_SIGNALS_TOO_MANY", f"an experiment has at most {MOST_SIGNALS} types of signals")
+    return _next(state, [("DECISION_SIGNAL", INFO, {"name": name, "schema": schema})], at_us)
+
+
+def settled(
+    state: ExperimentState, cycle: int, told: Mapping[str, str], at_us: int
+) -> tuple[ExperimentState, list[DecisionRecord]]:
+    """Return the experiment after the permit of a cycle was settled. *told*: key, outcome, and the kernel's record."""
+    return _next(state, [("DECISION_SETTLED", INFO, {"cycle": str(cycle), **told})], at_us)
 
 
 def concluded(
@@ -191,14 +238,21 @@ def _applied(state: ExperimentState, kind: str, data: Mapping[str, Any]) -> Expe
         return replace(state, agents={**state.agents, data["agent"]["name"]: data["agent"]})
     if kind == "DECISION_REINSTATED":
         return replace(state, standings={**state.standings, data["name"]: AgentStanding().told()})
+    if kind == "DECISION_SIGNAL":
+        return replace(state, types={**state.types, data["name"]: data["schema"]})
+    if kind == "DECISION_SETTLED":
+        return replace(state, reserved={at: key for at, key in state.reserved.items() if at != data["cycle"]})
     return state
 
 
 def _after_cycle(state: ExperimentState, trace: Mapping[str, Any]) -> ExperimentState:
-    after = trace["after"]
+    after, reserved = trace["after"], dict(state.reserved)
+    if trace.get("reserved"):
+        reserved[str(trace["cycle"])] = trace["reserved"]["key"]
+        reserved = dict(sorted(reserved.items(), key=lambda one: int(one[0]))[-MOST_RESERVED:])
     return replace(
         state, cycle=trace["cycle"], standings={**state.standings, **after["standings"]}, memory=after["memory"],
-        carried=after["carried"],
+        carried=after["carried"], bus=after.get("bus", state.bus), reserved=reserved,
     )  # fmt: skip
 
 

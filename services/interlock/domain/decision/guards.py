@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from interlock.domain.decision.definition import ExperimentRules
+from interlock.domain.decision.definition import ActionRules, ExperimentRules
 from interlock.domain.decision.proposals import ProposedAction, effective_risk
+from interlock.domain.decision.reading import UNIT
 from interlock.domain.decision.words import ActionRisk
 
 MOST_REMEMBERED = 64
@@ -21,6 +22,10 @@ class GuardView:
     cycle: int
     snapshot: Mapping[str, Any]
     accepted: Mapping[str, Sequence[int]]
+    kernel: Mapping[str, Any] = field(default_factory=dict)
+    """The shared kernel as it stood before the decision: what is left of its resources, and what its actions cost, micros."""
+    permits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What the kernel answered when this decision asked it to reserve, by the kernel's action."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,8 @@ class GuardCheck:
 
 def guarded(one: ProposedAction, view: GuardView) -> list[GuardCheck]:
     """Return every guard that this proposal passes through, in a fixed order."""
-    named = view.rules.actions[one.action].guards
+    rules = view.rules.actions[one.action]
+    named = {*rules.guards, "budget"} if rules.permit else {*rules.guards}
     checks = {
         "budget": _budget, "mutation": _mutation, "stability": _stability, "risk": _risk, "loop": _loop, "cooldown": _cooldown,
     }  # fmt: skip
@@ -60,17 +66,53 @@ def remembered(accepted: Mapping[str, Sequence[int]], action: str, cycle: int) -
 
 
 def _budget(one: ProposedAction, view: GuardView) -> tuple[str, str]:
+    if view.rules.actions[one.action].permit:
+        return _permit(one, view)
     budget = view.snapshot.get("budget")
     limit, used = (_figure(budget.get(name)) if isinstance(budget, dict) else None for name in ("limit", "used"))
     if limit is None or used is None:
         return "the snapshot names no budget", "BUDGET_UNKNOWN"
     rules = view.rules.actions[one.action]
-    units = _figure(one.parameters.get(rules.cost_parameter)) if rules.cost_parameter else 0.0
-    if units is None or units < 0:
+    units = _units(one, rules)
+    if units is None:
         return f"{rules.cost_parameter} is not a number of 0 or more", "BUDGET_COST_UNKNOWN"
     cost, left = units * rules.cost_per_unit, limit - used
     fits = left > 0 and cost <= left
     return f"costs {cost:g}, {left:g} of {limit:g} is left", "" if fits else "BUDGET_EXCEEDED"
+
+
+def _permit(one: ProposedAction, view: GuardView) -> tuple[str, str]:
+    """Check an action that the shared kernel has to permit: what the snapshot says of a budget is not asked."""
+    rules, kernel = view.rules.actions[one.action], view.kernel
+    if fault := kernel.get("fault", "KERNEL_NOT_ASKED"):
+        return f"the kernel gives no figures: {fault}", "BUDGET_KERNEL_UNAVAILABLE"
+    place = f"{kernel['name']}/{kernel['child']}" if kernel["child"] else kernel["name"]
+    costs, units = kernel["costs"].get(rules.permit), _units(one, rules)
+    if costs is None:
+        return f"{place} knows no action {rules.permit}", "BUDGET_KERNEL_ACTION_UNKNOWN"
+    if units is None:
+        return f"{rules.cost_parameter} is not a number of 0 or more", "BUDGET_COST_UNKNOWN"
+    held, answer = kernel["remaining"], view.permits.get(rules.permit)
+    told = ", ".join(f"{name} {costs[name]} of {held.get(name, 0)}" for name in sorted(costs)) or "nothing"
+    figures = f"{place} {rules.permit} costs {told} micros"
+    wanted = units * rules.cost_per_unit * UNIT if rules.cost_resource else 0.0
+    if rules.cost_resource:
+        figures += f", proposed {wanted:g} {rules.cost_resource}"
+    if answer is not None:
+        figures += f", {answer['key']} record {answer['sequence']} {answer['reason']}".rstrip()
+    faults = (
+        (kernel["stopped"], "BUDGET_KERNEL_STOPPED"),
+        (wanted > costs.get(rules.cost_resource, 0), "BUDGET_ABOVE_PERMIT"),
+        (any(amount > held.get(name, 0) for name, amount in costs.items()), "BUDGET_EXCEEDED"),
+        (answer is not None and not answer["approved"], "BUDGET_PERMIT_REFUSED"),
+    )
+    return figures, next((fault for broken, fault in faults if broken), "")
+
+
+def _units(one: ProposedAction, rules: ActionRules) -> float | None:
+    """Return how many units a proposal costs; ``None`` where it does not say so."""
+    units = _figure(one.parameters.get(rules.cost_parameter)) if rules.cost_parameter else 0.0
+    return units if units is not None and units >= 0 else None
 
 
 def _mutation(one: ProposedAction, view: GuardView) -> tuple[str, str]:

@@ -67,8 +67,9 @@ def normal(inputs: Mapping[str, Any]) -> dict[str, Any]:
         {**one, "signals": _ordered(one["signals"]), "proposals": _ordered(one["proposals"])}
         for one in sorted(inputs["agents"], key=lambda one: str(one["descriptor"]["name"]))
     ]
+    bus = {"bus": {**inputs["bus"], "signals": _ordered(inputs["bus"]["signals"])}} if "bus" in inputs else {}
     return {
-        **inputs, "agents": agents, "given": _ordered(inputs["given"]), "carried": _ordered(inputs["carried"])
+        **inputs, **bus, "agents": agents, "given": _ordered(inputs["given"]), "carried": _ordered(inputs["carried"])
     }  # fmt: skip
 
 
@@ -96,9 +97,10 @@ def read_answer(told: Mapping[str, Any], rules: ExperimentRules, *, snapshot_has
         fault = "SNAPSHOT_STALE"
     elif refused or any(one.reason not in HARMLESS for one in left_out):
         fault = "ANSWER_UNUSABLE"
-    speaks = not fault and standing.speaker is Speaker.AGENT
+    came = arrival is Arrival.ANSWERED
+    speaks = came and not fault and standing.speaker is Speaker.AGENT
     if not speaks:
-        reason = fault or "AGENT_ON_PROBATION"
+        reason = fault or ("AGENT_ON_PROBATION" if came else "ANSWER_NOT_IN_TIME")
         refused = [*refused, *(Refusal(agent.name, one.id, reason, "INTAKE") for one in proposals)]
         left_out = [*left_out, *(RefusedSignal(agent.name, one["type"], reason) for one in kept)]
     return TakenAnswer(

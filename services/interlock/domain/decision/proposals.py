@@ -12,6 +12,9 @@ from interlock.domain.decision.definition import ExperimentRules
 from interlock.domain.decision.reading import canonical, confidence, digest, is_line, is_name, json_object
 from interlock.domain.decision.words import ActionRisk, AgentAuthority, Speaker
 
+RELEASED = "COMPLETED"
+RISKY = frozenset({"HIGH", "CRITICAL"})
+"""Risks of a model's answer, its rationale included, that a person should know of."""
 LARGEST_PARAMETERS, MOST_SIGNALS_NAMED = 4_096, 64
 _TEXTS = ("target", "expected_effect", "rationale")
 
@@ -31,6 +34,8 @@ class ProposedAction:
     confidence: int
     rationale: str
     signals_used: tuple[str, ...]
+    model: Mapping[str, str] | None = None
+    """The window of the model that made it, and what the audit log has of it; ``None`` where no model was asked."""
 
     @property
     def place(self) -> str:
@@ -43,7 +48,7 @@ class ProposedAction:
             "id": self.id, "agent": self.agent, "by": str(self.by), "action_type": self.action, "target": self.target,
             "parameters": dict(self.parameters), "expected_effect": self.expected_effect,
             "risk_level": self.risk.name, "confidence_micros": self.confidence, "rationale": self.rationale,
-            "signals_used": list(self.signals_used),
+            "signals_used": list(self.signals_used), **({"model": dict(self.model)} if self.model is not None else {}),
         }  # fmt: skip
 
 
@@ -97,6 +102,8 @@ def _fault(raw: Any, agent: str) -> str:
         return "PROPOSAL_MALFORMED"
     told, named = raw.get("id", ""), raw.get("signals_used", [])
     lists = isinstance(named, list) and len(named) <= MOST_SIGNALS_NAMED and all(is_line(one, 128) for one in named)
+    if "window_id" in raw and not is_name(raw["window_id"]):
+        return "PROPOSAL_WINDOW_INVALID"
     texts = is_name(raw.get("action")) and all(is_line(raw.get(name)) for name in _TEXTS)
     checks = (
         ("PROPOSAL_ID_INVALID", told in ("", None) or is_name(told)),
@@ -115,8 +122,18 @@ def _read(raw: Mapping[str, Any], proposal_id: str, agent: str, by: Speaker) -> 
         parameters=json_object(raw["parameters_json"], LARGEST_PARAMETERS) or {},
         expected_effect=raw["expected_effect"], risk=ActionRisk[raw["risk"]],
         confidence=confidence(raw["confidence"]) or 0, rationale=raw["rationale"],
-        signals_used=tuple(raw.get("signals_used", [])),
+        signals_used=tuple(raw.get("signals_used", [])), model=_model(raw),
     )  # fmt: skip
+
+
+def _model(raw: Mapping[str, Any]) -> Mapping[str, str] | None:
+    if "window_id" not in raw:
+        return None
+    found = raw.get("window", {})
+    return {
+        "window_id": raw["window_id"], "told_risk": str(raw.get("model_risk", ""))[:16],
+        **{name: str(found.get(name, "")) for name in ("session_id", "status", "risk")},
+    }  # fmt: skip
 
 
 def effective_risk(one: ProposedAction, rules: ExperimentRules) -> ActionRisk:
@@ -141,8 +158,19 @@ def explanation_fault(one: ProposedAction, rules: ExperimentRules) -> str:
     """Return what a proposal must say and does not; empty where it does (SEED-5 §9)."""
     if not one.rationale.strip():
         return "RATIONALE_EMPTY"
+    if one.model is not None and (fault := _model_fault(one.model)):
+        return fault
     below = one.confidence < rules.confidence("min_confidence") or not one.confidence
     return "CONFIDENCE_BELOW_MINIMUM" if below else ""
+
+
+def _model_fault(model: Mapping[str, str]) -> str:
+    """Return why a proposal does not rest on the governed call that it names (SEED-5 §11)."""
+    if not model["status"]:
+        return "MODEL_WINDOW_UNKNOWN"
+    if model["status"] != RELEASED:
+        return "MODEL_WINDOW_NOT_RELEASED"
+    return "MODEL_RISK_FALSE" if model["told_risk"] != model["risk"] else ""
 
 
 def warnings(one: ProposedAction, seen: Collection[str]) -> list[str]:
@@ -150,4 +178,6 @@ def warnings(one: ProposedAction, seen: Collection[str]) -> list[str]:
     found = [] if one.signals_used else ["SIGNALS_UNNAMED"]
     if set(one.signals_used) - set(seen):
         found.append("SIGNALS_UNSEEN")
+    if one.model is not None and one.model["risk"] in RISKY:
+        found = [*found, "MODEL_RISK_HIGH"]
     return found if one.expected_effect.strip() else [*found, "EFFECT_UNNAMED"]

@@ -84,6 +84,8 @@ RESPONSE_SYNTAX: Mapping[str, re.Pattern[str]] = {
         "CRP-Safety-Budget-Warning": r"caution|low",
         # Not in SPEC-002: a tool call of the answer is an action that the caller's kernel would reject (docs/kernel.md).
         "CRP-Kernel-Decision": "refused",
+        # Not in SPEC-002: what is left of the lowest spending limit, of the session or of one above it (docs/spending.md).
+        "CRP-Spending-Left": r"tokens=[0-9]{1,15}(?:, usd=[0-9]{1,9}\.[0-9]{2,6})?|usd=[0-9]{1,9}\.[0-9]{2,6}",
         # Not in SPEC-002: what would have been done to an answer that is only watched (docs/profiles.md).
         "CRP-Safety-Would": rf"{_WOULD}(?:, {_WOULD}){{0,3}}",
         "CRP-Provenance-HMAC": HASH,

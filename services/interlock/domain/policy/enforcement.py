@@ -150,6 +150,8 @@ def _contents(policy: Policy, findings: Findings) -> Iterator[Breach]:
         yield _found("block-repetition", "REPETITION_SEVERE", repetition)
     if policy.max_repetition is not None and (level is None or level > policy.max_repetition):
         yield _found(f"max-repetition {policy.max_repetition.name}", "REPETITION_ABOVE_MAXIMUM", repetition)
+    if policy.halt_on_action and findings.refused_actions != 0:
+        yield _found("halt-on-action", "ACTION_REFUSED", findings.refused_actions)
     most, share = policy.max_cannot_tell, findings.cannot_tell
     if most is not None and (share is None or not share <= most / 100):  # so that NaN is above every maximum
         directive = f"max-cannot-tell {written('max-cannot-tell', most)}"

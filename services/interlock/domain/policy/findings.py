@@ -44,5 +44,7 @@ class Findings:
     """Whether the response contradicts an earlier window with severity CRITICAL (SPEC-005 §8.3)."""
     cannot_tell: float | None = None
     """Share of the checked claims that the evidence neither shows nor speaks against, 0.0 to 1.0; 0.0 without a checked claim."""
+    refused_actions: int | None = None
+    """Tool calls that the caller's kernel would reject; ``None`` where there are some and none was tried (KRN-11)."""
     envelope_tier: Tier | None = None
     """Tier of the envelope alone, before the quality score capped it; ``None`` when no cap is known."""

@@ -15,6 +15,8 @@ Reader = Callable[[str], Any]
 
 _SHOWN = 64
 _THRESHOLD = re.compile(r"([0-9]++)\.([0-9]{1,2})")
+_MONEY = re.compile(r"([0-9]{1,8})(?:\.([0-9]{1,6}))?")
+_COUNT = re.compile(r"[0-9]{1,12}")
 _GROUP = re.compile(r"[A-Za-z0-9_-]++")
 
 
@@ -101,6 +103,24 @@ def _threshold(rest: str) -> int:
     raise Flaw("POLICY_BAD_VALUE", what, expected=expected, got=shown(rest))
 
 
+def _money(rest: str) -> int:
+    """Read dollars as millionths."""
+    if found := _MONEY.fullmatch(rest):
+        return int(found[1]) * 1_000_000 + int((found[2] or "").ljust(6, "0"))
+    raise _no_amount(rest, "dollars such as 5.00, below 100000000, with up to six decimals")
+
+
+def _count(rest: str) -> int:
+    if _COUNT.fullmatch(rest):
+        return int(rest)
+    raise _no_amount(rest, "a whole number of up to 12 digits")
+
+
+def _no_amount(rest: str, expected: str) -> Flaw:
+    what = f"{shown(rest)!r} is not {expected}" if rest else f"a value is missing, {expected}"
+    return Flaw("POLICY_BAD_VALUE", what, expected=expected, got=shown(rest))
+
+
 def _flag(rest: str) -> bool:
     if rest:
         raise Flaw("POLICY_BAD_VALUE", "it takes no value", expected="no value", got=shown(rest))
@@ -144,6 +164,9 @@ READERS: Mapping[str, Reader] = {
     "block-repetition": _flag,
     "max-repetition": _word({level.name: level for level in Repetition if level is not Repetition.SEVERE}),
     "max-cannot-tell": _threshold,
+    "max-spend-usd": _money,
+    "max-spend-tokens": _count,
+    "halt-on-action": _flag,
     "upgrade-on-risk": _word({kebab(strategy): strategy for strategy in Strategy}),
     "oversight": _OVERSIGHT,
     "report-uri": _uri,

@@ -6,9 +6,10 @@ follow the order of §16.2, the factors follow the order of §17. Thresholds are
 Floors answer reliability.md section 7, row 25: an average over claims hides one bad claim among many, and is undefined for a
 text without claims. So each finding below prevents LOW. A floor of a text is MEDIUM and not more: it costs budget and is visible,
 while policies that stop such an answer (block-fabrication, require-grounding) act on the findings themselves. The number of
-bad claims still decides whether the risk is HIGH or CRITICAL. Two findings weigh more by themselves. A claim that binds the
+bad claims still decides whether the risk is HIGH or CRITICAL. Three findings weigh more by themselves. A claim that binds the
 source's own words otherwise (the tenant repairs what the landlord must) is HIGH: it reads as if it were the source. On everyday answers
-that were held back its finding stands six times as often on a bent answer as on a faithful one. A tool call acts, and one wrong amount is enough: an argument
+that were held back its finding stands six times as often on a bent answer as on a faithful one. A claim that a rule finds bent and
+that the model or a calculation contradicts is HIGH: two witnesses agree. A tool call acts, and one wrong amount is enough: an argument
 that nothing shows is HIGH, a function that was not declared CRITICAL, whatever else the answer says.
 """
 
@@ -54,6 +55,7 @@ class Floor(Enum):
     FABRICATION_FOUND = "FABRICATION_FOUND"
     DISTORTION_FOUND = "DISTORTION_FOUND"
     MISBINDING_FOUND = "MISBINDING_FOUND"
+    FINDING_CONFIRMED = "FINDING_CONFIRMED"
     CONTRADICTION_FOUND = "CONTRADICTION_FOUND"
     ADDRESSES_JUDGE = "ADDRESSES_JUDGE"
     MISATTRIBUTION_FOUND = "MISATTRIBUTION_FOUND"
@@ -69,6 +71,7 @@ class Floor(Enum):
 
 _SEVERE = {
     Floor.MISBINDING_FOUND: HIGH_FROM,
+    Floor.FINDING_CONFIRMED: HIGH_FROM,
     Floor.UNDECLARED_TOOL: CRITICAL_FROM,
     Floor.UNGROUNDED_ARGUMENT: HIGH_FROM,
     Floor.UNSAID_TOOL_VALUE: HIGH_FROM,

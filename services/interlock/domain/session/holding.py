@@ -71,6 +71,21 @@ def caller_holding(caller: CallerState, holds: Iterable[BudgetHold]) -> CallerSt
     )
 
 
+def caller_rebuilt(caller: CallerState, state: SessionState) -> CallerState:
+    """Return a caller with the holds of a session as it was rebuilt, and without those of its windows that are settled.
+
+    A caller that was set back, or outlived its session, may still hold something for a window that was settled meanwhile.
+    """
+    settled = {node.window_id for node in state.nodes}
+    kept = CallerState(
+        tuple(
+            replace(period, holds={window: held for window, held in period.holds.items() if window not in settled})
+            for period in caller.periods
+        )
+    )
+    return caller_holding(kept, state.holds)
+
+
 def caller_freed(caller: CallerState, window_id: WindowId) -> CallerState:
     """Return a caller without the hold of a window."""
     return CallerState(

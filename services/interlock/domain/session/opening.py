@@ -16,6 +16,7 @@ from interlock.domain.errors import Refused
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.session.above import Above, above_of, check_above
 from interlock.domain.session.session_refusals import refusal
+from interlock.domain.session.standing import links_of
 from interlock.domain.session.state import VOID, Lease, OpenedWindow, OpenWindow, Parent, SessionState, Status
 
 UNSETTLED_KEPT = 16
@@ -46,9 +47,9 @@ def open_window(states: Mapping[SessionId, SessionState], ask: OpenWindow) -> tu
         raise refusal("SESSION_TERMINATED")
     check_width(state, lease, (*live, *waiting), left_open=waiting)
     _check_flight(live, lease, ask.now_ms)
-    return replace(state, leases=(*live, lease), expired=waiting), _opened(
-        state, ask, parents, left_out, lapsed, above=above
-    )
+    opened = _opened(state, ask, parents, left_out, lapsed, above=above)
+    limited = any(states[each].spending.limits for each in (ask.session_id, *state.terms.ancestors))
+    return replace(state, leases=(*live, lease), expired=waiting), replace(opened, limited=limited)
 
 
 def _opened(
@@ -74,6 +75,7 @@ def _opened(
         facts=state.facts,
         history=trace_history(as_steps(state.nodes), places),
         untold=state.untold,
+        links=links_of(state.nodes) if ask.linked else None,
         lapsed_hold=Micros(sum(hold.amount for hold in state.holds if lapsed and hold.window_id == lapsed.window_id)),
     )
 

@@ -19,6 +19,8 @@ from interlock.domain.session.hold import BudgetHold
 from interlock.domain.session.opening import FACTS_KEPT
 from interlock.domain.session.rule import UNTOLD_KEPT, commit_window, fail_window, new_session, terminate
 from interlock.domain.session.session_policy import tightened
+from interlock.domain.session.spending import Amount, Reservation, SpendingLimits, merged_spending
+from interlock.domain.session.spending_rule import charged
 from interlock.domain.session.state import (
     CommitOutcome,
     CommitWindow,
@@ -80,7 +82,18 @@ class Lowered:
     budget: Micros
 
 
-Step = SessionBegan | Unrecorded | CommitWindow | FailWindow | Ended | Lowered | StreamBegan
+@dataclass(frozen=True)
+class SpentApart:
+    """Model calls of a window that has no seal yet were reserved, or charged where it never gets one."""
+
+    session_id: SessionId
+    window_id: WindowId
+    amount: Amount
+    limits: SpendingLimits
+    final: bool
+
+
+Step = SessionBegan | Unrecorded | CommitWindow | FailWindow | Ended | Lowered | StreamBegan | SpentApart
 
 Rebuilt = dict[SessionId, SessionState]
 
@@ -133,12 +146,19 @@ def _after(states: Rebuilt, root: SessionId, step: Step, following: Lease | None
         # A window that was sealed has not failed, whatever was written down about it.
         sealed = any(node.window_id == step.window_id and not node.failed for node in state.nodes)
         return {} if sealed else {step.session_id: fail_window(state, step)[0]}
+    if isinstance(step, SpentApart):
+        return _spent_apart(states, state, step)
+    return {step.session_id: _moved(state, step)}
+
+
+def _moved(state: SessionState, step: Step) -> SessionState:
+    """Return a session after a step that changes no other."""
     if isinstance(step, Ended):
-        return {step.session_id: terminate(state)[0]}
+        return terminate(state)[0]
     if isinstance(step, StreamBegan):
-        return {step.session_id: _streaming(state, step)}
+        return _streaming(state, step)
     if isinstance(step, Lowered):
-        return {step.session_id: _lowered(state, step.budget)}
+        return _lowered(state, step.budget)
     raise _incomplete(step.session_id, "UNRECORDED")
 
 
@@ -148,6 +168,30 @@ def _streaming(state: SessionState, step: StreamBegan) -> SessionState:
     if step.hold.window_id in known:
         return state
     return replace(state, leases=(*state.leases, step.lease), holds=(*state.holds, step.hold))
+
+
+def _spent_apart(states: Rebuilt, state: SessionState, step: SpentApart) -> Rebuilt:
+    """Return the sessions with a reservation, whatever their limits are: it was granted; or with a charge in place of one."""
+    window, ancestors = step.window_id, state.terms.ancestors
+    path = (step.session_id, *ancestors)
+    if state.node(window) or any(window in states[each].spending.closed for each in path):
+        return {}
+    if step.final:
+        return _closed(charged(states, step.session_id, ancestors, window, step.amount), path, window)
+    changed: Rebuilt = {}
+    for each in path:
+        spending = states[each].spending.without(window)
+        limits = spending.limits.tightened(step.limits) if each == step.session_id else spending.limits
+        reserved = (*spending.reserved, Reservation(window, step.amount))
+        changed[each] = replace(states[each], spending=replace(spending, reserved=reserved, limits=limits))
+    return changed
+
+
+def _closed(states: Rebuilt, path: Iterable[SessionId], window: WindowId) -> Rebuilt:
+    """Return the sessions with a window that is settled: what a store still reserves for it is over."""
+    spent = {each: states[each].spending for each in path}
+    closed = {each: replace(one, closed=one.closed | {window}) for each, one in spent.items()}
+    return states | {each: replace(states[each], spending=closed[each]) for each in closed}
 
 
 def _lowered(state: SessionState, told: Micros) -> SessionState:
@@ -189,6 +233,7 @@ def _settled(states: Rebuilt, state: SessionState, ask: CommitWindow, following:
     changed = commit_window({**states, ask.session_id: held}, asked)[0]
     if not changed:
         raise _incomplete(ask.session_id, "SEALED_TWICE")
+    changed = _closed(changed, (ask.session_id, *ask.ancestors), ask.window_id)
     return {**changed, ask.session_id: _with_streams(changed[ask.session_id], streaming)}
 
 
@@ -209,7 +254,8 @@ def merged(stored: SessionState | None, rebuilt: SessionState, *, ended: bool = 
     the latest seal, and budgets of different windows cannot be joined.
     """
     if stored is None:
-        blank = replace(rebuilt, nodes=(), outcomes=(), untold=())
+        spending = replace(rebuilt.spending, closed=frozenset())
+        blank = replace(rebuilt, nodes=(), outcomes=(), untold=(), spending=spending)
         return _with_windows(blank, rebuilt, budget=rebuilt.budget, status=rebuilt.status)
     budget = Micros(min(stored.budget, rebuilt.budget))
     known = {node.window_id for node in stored.nodes}
@@ -231,6 +277,7 @@ def merged(stored: SessionState | None, rebuilt: SessionState, *, ended: bool = 
         grants=stored.grants | rebuilt.grants,
         approvals=stored.approvals | rebuilt.approvals,
         spent=_spent(stored, rebuilt),
+        spending=merged_spending(stored.spending, rebuilt.spending, settled=known),
         facts=tuple(dict.fromkeys((*stored.facts, *rebuilt.facts)))[-FACTS_KEPT:] if behind else stored.facts,
     )
     whole = _with_holds(whole, rebuilt)

@@ -19,6 +19,8 @@ from interlock.domain.session.caller import spend
 from interlock.domain.session.holding import freed
 from interlock.domain.session.opening import FACTS_KEPT, Parents, check_limits, check_width, places, start_of
 from interlock.domain.session.session_refusals import refusal
+from interlock.domain.session.spending import NOTHING, Spending
+from interlock.domain.session.spending_rule import charged
 from interlock.domain.session.state import (
     VOID,
     CommitOutcome,
@@ -44,7 +46,7 @@ UNTOLD_KEPT = 256
 
 def new_session(terms: Terms, policy: PolicyText, budget: Micros = FULL) -> SessionState:
     """Return a session before its first window."""
-    return SessionState(terms, policy, Status.ACTIVE, budget)
+    return SessionState(terms, policy, Status.ACTIVE, budget, spending=Spending(terms.spending))
 
 
 def commit_window(states: States, ask: CommitWindow) -> tuple[Changed, Committed]:
@@ -72,10 +74,17 @@ def commit_window(states: States, ask: CommitWindow) -> tuple[Changed, Committed
     settled = _advanced(state, ask, outcome, cap)
     if violations(settled.nodes):
         raise refusal("DAG_INVARIANT_VIOLATED")
-    changed = {**states, **lowered}
-    return {**lowered, ask.session_id: settled}, _committed(
-        settled, outcome, above_of(changed, settled), duplicate=False
-    )
+    changed = _spent({**lowered, ask.session_id: settled}, ask)
+    settled = changed[ask.session_id]
+    return changed, _committed(settled, outcome, above_of({**states, **changed}, settled), duplicate=False)
+
+
+def _spent(changed: Changed, ask: CommitWindow) -> Changed:
+    """Return the settled sessions with what the window's model calls cost."""
+    reserved = any(one.window_id == ask.window_id for each in changed.values() for one in each.spending.reserved)
+    if ask.spent == NOTHING and not reserved:
+        return changed
+    return changed | charged(changed, ask.session_id, ask.ancestors, ask.window_id, ask.spent)
 
 
 def _set_back(state: SessionState, ask: CommitWindow) -> bool:

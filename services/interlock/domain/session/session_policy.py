@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from interlock.domain.policy.directives import NOTHING, Policy, canonical, policy_hash
 from interlock.domain.policy.policy_order import merge, relaxations
 from interlock.domain.policy.policy_text import parse
+from interlock.domain.session.spending import UNLIMITED, SpendingLimits
 from interlock.domain.session.state import PolicyText
 
 
@@ -19,6 +22,15 @@ def tightened(present: PolicyText, asked: PolicyText) -> PolicyText:
         return asked
     text = canonical(merge(_parsed(present), _parsed(asked)))
     return PolicyText(text, policy_hash(text))
+
+
+@lru_cache(maxsize=256)
+def limits_in(text: str) -> SpendingLimits:
+    """Return the spending limits of a canonical policy, which a child may only lower (KRN-9)."""
+    policy = parse(text) if text else NOTHING
+    if policy.max_spend_tokens is None and policy.max_spend_usd is None:
+        return UNLIMITED
+    return SpendingLimits(policy.max_spend_tokens, policy.max_spend_usd)
 
 
 def _parsed(policy: PolicyText) -> Policy:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from interlock.domain.budget import Micros, as_decimal, budget_band
-from interlock.domain.errors import Refused, conflict, forbidden, halted, invalid, not_found, unavailable
+from interlock.domain.errors import Refused, conflict, exhausted, forbidden, halted, invalid, not_found, unavailable
 
 ANCESTOR_HALTED, ANCESTOR_EXHAUSTED, ANCESTOR_ENDED = "ANCESTOR_HALTED", "ANCESTOR_EXHAUSTED", "ANCESTOR_ENDED"
 """Refusals of a sub-agent's window, by what became of a session above it."""
@@ -115,6 +115,17 @@ def _held(*_: Any) -> Refused:
     return made
 
 
+def _outspent(what: str, session: str) -> Refused:
+    name, limit, left = what.split(" ")
+    made = exhausted(
+        "SPENDING_LIMIT",
+        "what this call may cost at most is more than is left of the spending limit of its session or of one above it",
+        resource=name, limit=limit, left=left,
+    )  # fmt: skip
+    made.metadata["limited_session_id"] = session
+    return made
+
+
 def _replayed(token: int, tip: int) -> Refused:
     return conflict(
         "TOKEN_REPLAYED",
@@ -190,6 +201,7 @@ _MAKE: Mapping[str, Callable[[Any, Any], Refused]] = {
     "FAN_IN_TOO_FEW": _too_few,
     "WINDOW_IN_FLIGHT": _in_flight,
     "BUDGET_HELD": _held,
+    "SPENDING_LIMIT": _outspent,
     "TOKEN_REPLAYED": _replayed,
     "CONTINUATION_MISMATCH": _mismatch,
     "WINDOW_NUMBER_MISMATCH": _number,

@@ -10,9 +10,10 @@ from dataclasses import replace
 from interlock.domain.breaker import BreakerState, breaker_state
 from interlock.domain.budget import OPEN_AT, Micros
 from interlock.domain.session.above import above_of, check_above
+from interlock.domain.session.delegating import Delegated, ParentView
 from interlock.domain.session.rule import Changed, States
 from interlock.domain.session.session_refusals import refusal
-from interlock.domain.session.state import Delegated, ParentView, SessionState, Status
+from interlock.domain.session.state import SessionState, Status
 
 
 def check_delegation(view: ParentView, *, approved: bool) -> None:

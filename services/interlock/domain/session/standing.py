@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from interlock.domain.binding.links import Links
 from interlock.domain.budget import Micros
-from interlock.domain.dag.dag import Limits
+from interlock.domain.dag.dag import Limits, Node
 from interlock.domain.ids import ContinuationId, WindowId
 from interlock.domain.session.state import SessionState, Status, Terms
 
@@ -47,9 +47,18 @@ def is_used_up(limits: Limits, *, windows: int, longest: int, open_ends: int) ->
     return windows >= limits.max_dag_nodes or (longest >= limits.max_windows and not open_ends)
 
 
+def links_of(nodes: Sequence[Node]) -> Links:
+    """Return how the windows of a session hang together."""
+    place = {node.window_id: at for at, node in enumerate(nodes)}
+    return Links(
+        [node.window_id for node in nodes],
+        [[place[parent] for parent in node.parent_ids] for node in nodes],
+        {at for at, node in enumerate(nodes) if node.failed},
+    )
+
+
 def standing_of(state: SessionState, windows: Iterable[WindowId]) -> Standing:
     """Return how *state* stands, with *windows* as points."""
-    place = {node.window_id: at for at, node in enumerate(state.nodes)}
     tip = state.tip.window_id if state.tip else None
     wanted = {*windows, tip}
     continued = {parent for node in state.nodes if not node.failed for parent in node.parent_ids}
@@ -61,11 +70,7 @@ def standing_of(state: SessionState, windows: Iterable[WindowId]) -> Standing:
         budget=state.budget,
         used_up=is_used_up(state.terms.limits, windows=len(state.nodes), longest=state.tip_number, open_ends=open_ends),
         tip=tip,
-        links=Links(
-            [node.window_id for node in state.nodes],
-            [[place[parent] for parent in node.parent_ids] for node in state.nodes],
-            {at for at, node in enumerate(state.nodes) if node.failed},
-        ),
+        links=links_of(state.nodes),
         points={
             node.window_id: Point(node.window_number, node.seal.hmac, node.safety_budget, node.continuation_id)
             for node in state.nodes

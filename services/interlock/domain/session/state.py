@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
+from interlock.domain.binding.links import Links
 from interlock.domain.breaker import BreakerState, Transition, breaker_state, transitions
 from interlock.domain.budget import FULL, Micros
 from interlock.domain.chain.chain_state import WHOLE, ChainState
@@ -13,6 +14,7 @@ from interlock.domain.dag.lineage import History
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.session.caller import CallerAsk, CallerView, Spent
 from interlock.domain.session.hold import BudgetHold
+from interlock.domain.session.spending import NOTHING, UNLIMITED, UNSPENT, Amount, Spending, SpendingLimits
 
 
 class Status(IntEnum):
@@ -48,10 +50,10 @@ ANY_AGENT = AgentTerms()
 class Terms:
     """What a session is created with and keeps for life.
 
-    ``ancestors`` runs from the parent up to the root. ``deepest`` is the lowest level below the root on which a session
-    under this one may be, by the limits of all agents above it. ``max_delegations`` is its agent's limit, else the
-    deployment's. ``accumulate``: what windows cost is taken off the session and its ancestors, not off one path alone.
-    ``aware``: whoever began the session asked for protection, so that no call of it is only watched.
+    ``ancestors`` runs from the parent up to the root. ``deepest`` is the lowest level below the root on which a session under this one may be, by the
+    limits of all agents above it. ``max_delegations`` is its agent's limit, else the deployment's. ``accumulate``: what windows cost is taken off the
+    session and its ancestors, not off one path alone. ``aware``: whoever began the session asked for protection, so that no call of it is only
+    watched. ``spending``: what it and all below it may spend on model calls, as it began with.
     """
 
     session_id: SessionId
@@ -75,6 +77,7 @@ class Terms:
     continues: SessionId | None = None
     """Session whose windows were used up, which this one goes on from."""
     aware: bool = False
+    spending: SpendingLimits = UNLIMITED
 
     @property
     def parent_session_id(self) -> SessionId | None:
@@ -113,10 +116,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class CommitOutcome:
-    """What a commit did. It is stored, so that a repeated commit gets the same answer.
-
-    ``ancestors`` holds all of them, from the parent up, when any of them changed.
-    """
+    """What a commit did, stored so that a repeated one gets the same answer. ``ancestors`` holds all, from the parent up, when any changed."""
 
     index: int
     path_budget: Micros
@@ -149,9 +149,9 @@ class CommitOutcome:
 class SessionState:
     """All that is known of one session; ``outcomes`` holds one entry per entry of ``nodes``.
 
-    ``cap`` holds every path down to what ancestors' rules left: no window starts above it. ``expired`` are leases that
-    ran out and whose windows may have been sealed. ``untold`` are windows whose moves were not acknowledged as recorded.
-    ``late`` are windows that a restore settled and that nothing continues: whether their answers were given is not known.
+    ``cap`` holds every path down to what ancestors' rules left: no window starts above it. ``expired`` are leases that ran out and whose windows may
+    have been sealed. ``untold`` are windows whose moves were not acknowledged as recorded. ``late`` are windows that a restore settled and that
+    nothing continues: whether their answers were given is not known. ``spending``: what model calls of it and of all below it cost.
     """
 
     terms: Terms
@@ -173,6 +173,7 @@ class SessionState:
     spent: Spent = ()
     """What its windows cost its caller, by the periods in which they were opened."""
     holds: tuple[BudgetHold, ...] = ()
+    spending: Spending = UNSPENT
 
     @property
     def held(self) -> Micros:
@@ -224,10 +225,7 @@ class SessionState:
 
 @dataclass(frozen=True)
 class OpenWindow:
-    """A verified token asks for the lease of the next window.
-
-    ``continuation_ids`` are the pointers of a fan-in; ``partial`` lets it leave out children that failed.
-    """
+    """A verified token asks for the lease of the next window. ``partial`` lets a fan-in, with its pointers, leave out children that failed."""
 
     session_id: SessionId
     root_session_id: SessionId
@@ -247,6 +245,8 @@ class OpenWindow:
     """The caller whose budget is looked at too; ``None``: none stands above the session."""
     path_ceiling: Micros = FULL
     """Most that the window's path may start with: of a call without a token, what its session has left."""
+    linked: bool = False
+    """Whether the lease tells how the session's windows hang together."""
 
 
 @dataclass(frozen=True)
@@ -280,6 +280,10 @@ class OpenedWindow:
     caller: CallerView | None = None
     lapsed_hold: Micros = Micros(0)  # noqa: RUF009 - a NewType's constructor returns the number itself
     """What the window of that lease holds: a part of its answer may have been released."""
+    links: Links | None = field(default=None, compare=False)
+    """How the session's windows hang together; ``None`` where it was not asked for."""
+    limited: bool = False
+    """Whether a spending limit stands, its own or one above it."""
 
     @property
     def unsettled(self) -> WindowId | None:
@@ -296,8 +300,8 @@ class OpenedWindow:
 class CommitWindow:
     """A sealed window and its charge.
 
-    ``policy`` replaces the session's when that is still *policy_base*, or whatever it is without one; ``None`` keeps it.
-    ``accumulate`` takes the charge off the session's budget itself; ``parent_charge`` is taken off the parent session's.
+    ``policy`` replaces the session's when that is still *policy_base*, or whatever it is without one; ``None`` keeps it. ``accumulate`` takes the
+    charge off the session's budget itself; ``parent_charge`` is taken off the parent session's.
     """
 
     session_id: SessionId
@@ -324,6 +328,7 @@ class CommitWindow:
     caller_id: str = ""
     caller_period: int = 0
     """Caller whose budget the charge is counted against, and the period that it was in when the window was opened."""
+    spent: Amount = NOTHING
 
 
 @dataclass(frozen=True)
@@ -371,30 +376,3 @@ class FailWindow:
     reason: str
     pattern: str = LINEAR
     parent_ids: tuple[WindowId, ...] = ()
-
-
-@dataclass(frozen=True)
-class Delegated:
-    """What a verified grant brings to the creation of a child; *parent* are the terms of its parent, which never change."""
-
-    parent: Terms
-    grant_id: str
-    approval_id: str
-    parent_policy_hash: str
-    """Policy of the parent that the child's was resolved against."""
-
-
-@dataclass(frozen=True)
-class ParentView:
-    """What is looked at of a session before something is delegated by it."""
-
-    terms: Terms
-    policy: PolicyText
-    status: Status
-    budget: Micros
-    delegations: int
-    grant_used: bool
-    approval_used: bool
-    top: int
-    pointed_hmac: str
-    """HMAC of the window that the presented pointer leads to; empty when there is none."""

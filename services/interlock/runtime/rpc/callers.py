@@ -20,8 +20,8 @@ DENIED = Counter(
     "interlock_callers_denied", "Calls inside the mesh that the caller may not make.", ["service", "method", "caller"]
 )
 
-MEMBERS = frozenset({"session", "policy", "dpe", "audit", "sidecar", "oversight", "decision", "operator"})
-"""All members of a mesh. ``operator`` is the operator's command line."""
+MEMBERS = frozenset({"session", "policy", "dpe", "audit", "sidecar", "oversight", "decision", "envoy", "operator"})
+"""All members of a mesh. ``operator`` is the operator's command line, ``envoy`` the proxy in front of a provider."""
 
 UNKNOWN = "unknown"
 
@@ -29,6 +29,7 @@ _SIDECAR = frozenset({"sidecar"})
 _OVERSIGHT = frozenset({"oversight"})
 _DECISION = frozenset({"decision"})
 _OPERATOR = frozenset({"operator"})
+_ENVOY = frozenset({"envoy"})
 _ALL = _SIDECAR | _OVERSIGHT | _OPERATOR
 
 CALLERS: Mapping[str, Mapping[str, frozenset[str]]] = {
@@ -38,6 +39,7 @@ CALLERS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "CommitWindow": _SIDECAR,
         "FailWindow": _SIDECAR,
         "HoldWindow": _SIDECAR,
+        "SpendWindow": _SIDECAR,
         "AbandonWindow": _SIDECAR,
         "Delegate": _SIDECAR,
         "ReadGrant": _SIDECAR,
@@ -48,9 +50,9 @@ CALLERS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "RestoreTrees": _SIDECAR,
         "RestoreCaller": _SIDECAR,
         "GetCaller": _ALL,
-        "StepKernel": _SIDECAR,
-        "AcknowledgeKernel": _SIDECAR,
-        "RestoreKernel": _SIDECAR,
+        "StepKernel": _SIDECAR | _DECISION,
+        "AcknowledgeKernel": _SIDECAR | _DECISION,
+        "RestoreKernel": _SIDECAR | _DECISION,
         "GetSession": _ALL,
         "GetDag": _ALL,
     },
@@ -78,7 +80,7 @@ CALLERS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "audit": {
         "Append": _SIDECAR,
         "Record": _SIDECAR,
-        "GetWindow": _SIDECAR,
+        "GetWindow": _SIDECAR | _DECISION,
         "GetContents": _SIDECAR | _OVERSIGHT,
         "GetStanding": _SIDECAR,
         "DropContent": _SIDECAR,
@@ -103,8 +105,8 @@ CALLERS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "ListEntries": _OPERATOR,
         "AcknowledgeTruncation": _OPERATOR,
         "EraseSession": _OPERATOR,
-        "SealKernel": _SIDECAR,
-        "GetKernelRecord": _SIDECAR,
+        "SealKernel": _SIDECAR | _DECISION,
+        "GetKernelRecord": _SIDECAR | _DECISION,
         "SealDecision": _DECISION,
         "GetDecisionRecord": _DECISION,
     },
@@ -115,6 +117,8 @@ CALLERS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "GetHeld": _OPERATOR,
         "Decide": _OPERATOR,
     },
+    "externalprocessor": {"Process": _ENVOY},
+    "authorization": {"Check": _ENVOY},
     # For monitoring. Each service answers for itself only, and reveals nothing about a session.
     "health": {"Check": MEMBERS, "Watch": MEMBERS, "List": MEMBERS},
     "serverreflection": {"ServerReflectionInfo": _OPERATOR},

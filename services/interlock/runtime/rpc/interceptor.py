@@ -56,6 +56,11 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         if path.startswith(_INFRASTRUCTURE):
             wrapped: grpc.RpcMethodHandler[Any, Any] = handler if self._gate is None else self._gated(handler, path)
             return wrapped
+        if handler.request_streaming:
+            conversing = self._conversing(handler.stream_stream, method_at(path))
+            return grpc.stream_stream_rpc_method_handler(
+                conversing, handler.request_deserializer, handler.response_serializer
+            )
         read = partial(EchoedRequest, path, decode=handler.request_deserializer)
         # Bytes in, bytes out: what was asked is read, and its answer written, where a fault of either can be refused.
         if handler.response_streaming:
@@ -126,6 +131,23 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                             yield asked.end()
                 except (Exception, asyncio.CancelledError) as error:
                     await _report(call, context, error, out_of_time=limit.expired())
+                    raise
+
+        return answer
+
+    def _conversing(self, behaviour: Callable[[Any, Any], Awaitable[None]], method: Method) -> Callable[..., Any]:
+        """Return *behaviour* of a method that takes and gives streams. It lasts as long as what it is about; its deadlines are its own.
+
+        It writes instead of yielding: a peer that leaves cancels it where it stands, and no generator is left to be collected.
+        """
+
+        async def answer(requests: AsyncIterator[Any], context: Any) -> None:
+            with method.call(parent=telemetry.extract(context.invocation_metadata())) as call:
+                try:
+                    self._admit(method, context)
+                    await behaviour(requests, context)
+                except (Exception, asyncio.CancelledError) as error:
+                    await _report(call, context, error, out_of_time=False)
                     raise
 
         return answer

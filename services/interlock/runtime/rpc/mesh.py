@@ -14,6 +14,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from interlock.api.audit.v1.audit_pb2_grpc import AuditServiceStub
+from interlock.api.decision.v1.decision_pb2_grpc import DecisionServiceStub
 from interlock.api.dpe.v1.dpe_pb2_grpc import DpeServiceStub
 from interlock.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
 from interlock.api.session.v1.session_pb2_grpc import SessionServiceStub
@@ -110,6 +111,27 @@ def _channel(tls: Tls | None, name: str, where: str, options: Sequence[tuple[str
     if tls is None or is_socket(where):
         return grpc.aio.insecure_channel(where, options=options)
     return RotatingChannel(tls, name, where, options, drain_s=settings.request_timeout_s)
+
+
+class DecisionChannel:
+    """The decision service at ``decision_address``, for sidecars. Nobody waits for it: it is no part of readiness.
+
+    It is a front. Where this process has certificates of the mesh, that front's certificate has to be of the member ``decision``.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._channel: Any = None
+        self.stub: Any = None
+        if where := settings.decision_address:
+            options = [*_OPTIONS, ("grpc.max_receive_message_length", settings.max_message_bytes)]
+            self._channel = _channel(open_tls(settings), "decision", where, options, settings)
+            traced: Any = TracedChannel(self._channel)
+            self.stub = DecisionServiceStub(traced)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._channel is not None:
+            await self._channel.close()
 
 
 async def _nothing() -> None:

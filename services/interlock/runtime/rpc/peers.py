@@ -63,9 +63,7 @@ class SessionPeer(ServicePeer):
         """Verify a token and take the lease of the next window."""
         return (await self._call(self._stub.OpenWindow, request, deadline)).window
 
-    async def commit_window(
-        self, request: session_pb2.CommitWindowRequest, deadline: Deadline
-    ) -> session_pb2.CommitWindowResponse:
+    async def commit_window(self, request: session_pb2.CommitWindowRequest, deadline: Deadline) -> session_pb2.CommitWindowResponse:  # fmt: skip
         """Settle a sealed window, once per window id."""
         return await self._call_until_done(self._stub.CommitWindow, request, deadline)
 
@@ -76,6 +74,10 @@ class SessionPeer(ServicePeer):
     async def hold_window(self, request: session_pb2.HoldWindowRequest, deadline: Deadline) -> None:
         """Set aside the most that a window may cost, before a part of its answer is released."""
         await self._call_until_done(self._stub.HoldWindow, request, deadline)
+
+    async def spend_window(self, request: session_pb2.SpendWindowRequest, deadline: Deadline) -> session_pb2.SpendWindowResponse:  # fmt: skip
+        """Reserve what the model calls of a window can cost, or charge what they cost, once per window id."""
+        return await self._call_until_done(self._stub.SpendWindow, request, deadline)
 
     async def abandon_window(self, request: session_pb2.AbandonWindowRequest, deadline: Deadline | None = None) -> None:
         """Give back the lease of a window that was never sealed."""

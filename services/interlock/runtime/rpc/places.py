@@ -23,6 +23,7 @@ INNER = ("session", "policy", "dpe", "audit", "oversight")
 
 UNIX = "unix:"
 LONGEST_SOCKET_PATH = 100
+SHORT_TEMP = Path("/tmp")  # noqa: S108 - the folder in it is this user's alone
 CONNECT_LIMIT_S = 0.5
 
 
@@ -76,7 +77,10 @@ def own_socket(settings: Settings, name: str) -> Path:
     if len(os.fsencode(path)) < LONGEST_SOCKET_PATH:
         return path
     digest = hashlib.sha256(os.fsencode(state)).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"interlock-{os.geteuid()}-{digest}" / f"{name}.sock"
+    ours = Path(f"interlock-{os.geteuid()}-{digest}") / f"{name}.sock"
+    path = tempfile.gettempdir() / ours
+    # A folder for temporary files may be too deep itself.
+    return path if len(os.fsencode(path)) < LONGEST_SOCKET_PATH else SHORT_TEMP / ours
 
 
 def is_socket(target: str) -> bool:

@@ -119,7 +119,7 @@ class RpcServer:
         tls = open_tls(self._settings)
         if tls is None:
             return None, None
-        tls.require(service.name for service in self.services)
+        tls.require(service.identity or service.name for service in self.services)
         return tls.server_credentials(), Gate(tls.trust_domain)
 
     def _front_credentials(self) -> tuple[grpc.ServerCredentials | None, Gate | None]:

@@ -22,3 +22,5 @@ class Service:
     register: Callable[[Any, Any], None]
     unready_dependencies: UnreadyDependencies
     close: Close
+    identity: str = ""
+    """Member of the mesh whose certificate it is served with; empty: its name."""

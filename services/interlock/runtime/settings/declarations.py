@@ -63,9 +63,8 @@ class SettingDeclarations(BaseSettings):
     upstream_api: Literal["chat", "messages", "responses"] = "chat"
     """API that the provider is asked by: chat (completions), messages (Anthropic's) or responses; callers speak any with each."""
     remedies: Remedies = ""
-    """Remedies that an answer may get, separated by commas: redispatch (asked for again, SPEC-005 §19), continue (what
-    was cut off is asked for, §10.3), stitch (a bridge from the answer before, §11.5). Empty: none but those that a
-    policy names."""
+    """Remedies that an answer may get, by commas: redispatch (asked for again, SPEC-005 §19), continue (what was cut
+    off, §10.3), stitch (a bridge from the answer before, §11.5). Empty: none but those that a policy names."""
     remediation: Literal["full", "none"] | None = None
     """Deprecated, use remedies, which goes first: full switches on every one, none forbids those that a policy names too."""
     stream_release: Literal["sentences", "whole"] = "whole"
@@ -100,6 +99,8 @@ class SettingDeclarations(BaseSettings):
     """Port of the reviewers' page. 0: any free port."""
     decision_port: Port = 7086
     """Port of the decision service, for the owners of experiments and their agents. 0: any free port."""
+    envoy_port: int | None = Field(default=None, ge=0, le=65535)
+    """Port that Envoy asks (docs/envoy.md), with certificates of the mesh or allow_plaintext. 0: any free port. Absent: none."""
     metrics_port: Port = 9464
     """Port of /metrics for services without HTTP. 0: any free port."""
     injector_port: Port = 7443
@@ -117,6 +118,8 @@ class SettingDeclarations(BaseSettings):
     """Where audit is found and, at unix:/PATH, listens. Absent: as for session_address."""
     oversight_address: ServiceAddress = ""
     """Where oversight is found and, at unix:/PATH, listens. Absent: as for session_address."""
+    decision_address: ServiceAddress = ""
+    """Where sidecars find the decision service. Absent: they refuse its calls with DECISION_ADDRESS_MISSING."""
     answers_without_echo: Literal["refuse", "accept"] = "refuse"
     """Answers of services from before the echo: refuse (ANSWER_WITHOUT_ECHO), or accept, counted, during an update."""
     metrics_access: Literal["local", "anyone", "nobody"] = "local"
@@ -131,8 +134,7 @@ class SettingDeclarations(BaseSettings):
     state_dir: Path = Path(".interlock")
     """Folder for embedded state and the generated master key."""
     master_key: SecretStr | None = None
-    """Master key, 64 hex digits or more. Absent: one is made once below state_dir, readable by its owner only. All
-    services of a mesh need the same one."""
+    """Master key, 64 hex digits or more. Absent: one is made once below state_dir, readable by its owner only. All services of a mesh need the same one."""
     master_keys_file: Path | None = None
     """YAML file of master keys by version, made and rotated by `interlock keys`; all services of a mesh need the same
     ones. master_key, where it is set too, is version 1. Absent: the one master key."""
@@ -336,8 +338,7 @@ class SettingDeclarations(BaseSettings):
     ner_model_dir: Path | None = None
     """Folder of an ONNX token classifier for names, with manifest.json. Absent: the bundled one."""
     triton_url: TritonAddress = ""
-    """NVIDIA Triton Inference Server that runs the models, HOST:PORT of its gRPC, or grpcs://HOST:PORT for TLS. Absent:
-    the models run in the dpe process."""
+    """Triton that runs the models, HOST:PORT of its gRPC, or grpcs://HOST:PORT. Absent: they run in the dpe process."""
     triton_ca_file: Path | None = None
     """PEM file of the authorities that Triton's certificate is checked by. Absent: gRPC's own."""
 
@@ -369,8 +370,7 @@ class SettingDeclarations(BaseSettings):
     kept_answers_days: int = Field(default=30, ge=0, le=3650)
     """Days that a Response is kept with what it answered, for requests that go on from it, unless store is false. 0: none."""
     retention_contents_days: int | None = Field(default=None, ge=1, le=36_500)
-    """Days after a session's last event after which its data key is destroyed: contents and reports are gone, its chain
-    verifies as TRUNCATED. Absent: never."""
+    """Days after a session's last event until its data key is destroyed: its chain then verifies as TRUNCATED. Absent: never."""
     retention_events_days: int | None = Field(default=None, ge=1, le=36_500)
     """Days after a session's last event after which its events are removed; a signed mark and the leaf hashes stay. The
     EU AI Act asks for six months at least of high-risk systems. Absent: never."""

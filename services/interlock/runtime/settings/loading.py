@@ -21,6 +21,7 @@ from interlock.domain.errors import invalid
 from interlock.runtime import failpoints
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.profile_files import profile_values
+from interlock.runtime.settings.service_links import linked_ports, service_links
 from interlock.runtime.settings.values import without_password
 
 CONFIG_FILE = "INTERLOCK_CONFIG_FILE"
@@ -66,7 +67,7 @@ def explain(config_file: Path | None = None, flags: Mapping[str, Any] = NO_FLAGS
     settings = load(config_file, flags)
     file = _named_file(config_file)
     in_file = _mapping(file) if file else {}
-    in_environment = {name.lower() for name in os.environ}
+    in_environment = {name.lower() for name in os.environ.keys() - linked_ports(os.environ)}
     in_profile = profile_values(settings.profile)
 
     def origin(name: str) -> str:
@@ -97,9 +98,13 @@ def _named_file(config_file: Path | None) -> Path | None:
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
-    """Return the INTERLOCK_* variables that no setting has: a misspelt name would otherwise be ignored without a word."""
+    """Return the INTERLOCK_* variables that no setting has: a misspelt name would otherwise be ignored without a word.
+
+    What Kubernetes makes of Services is not among them: nobody wrote it.
+    """
     known = {f"INTERLOCK_{name.upper()}" for name in Settings.model_fields} | {CONFIG_FILE, failpoints.VARIABLE}
-    return sorted(name for name in environment if name.upper().startswith("INTERLOCK_") and name.upper() not in known)
+    written = environment.keys() - service_links(environment)
+    return sorted(name for name in written if name.upper().startswith("INTERLOCK_") and name.upper() not in known)
 
 
 def deprecated(settings: Settings) -> Mapping[str, str]:
@@ -138,12 +143,8 @@ def _problem(location: tuple[int | str, ...], kind: str, message: str) -> str:
     if kind == "extra_forbidden":
         near = difflib.get_close_matches(name, Settings.model_fields, n=1)
         return f"{name} is no setting" + (f"; did you mean {near[0]}?" if near else "")
-    problem = (
-        f"{name} {_range(name) or message.removeprefix('Value error, ')}".strip()
-    )  # settings together have no name
-    if os.environ.get(f"INTERLOCK_{name.upper()}", "").startswith("tcp://"):
-        problem += " (Kubernetes sets it for a Service called interlock-*: set enableServiceLinks to false)"
-    return problem
+    said = _range(name) or message.removeprefix("Value error, ")
+    return f"{name} {said}".strip()  # settings together have no name
 
 
 def _range(name: str) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Self
 
 from pydantic import model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, YamlConfigSettingsSource
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, YamlConfigSettingsSource
 
 from interlock.domain.policy.remedies import RemedyKind
 from interlock.runtime.cores import usable_cores
-from interlock.runtime.settings.declarations import SettingDeclarations
 from interlock.runtime.settings.profile_files import DEFAULT, ProfileSource, profile_values
+from interlock.runtime.settings.service_links import linked_ports
+from interlock.runtime.settings.spending import SpendingDeclarations
 
 
-class Settings(SettingDeclarations):
+class Settings(SpendingDeclarations):
     """The settings of every Interlock process, complete and consistent."""
 
     @property
@@ -69,7 +70,13 @@ class Settings(SettingDeclarations):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Environment over the YAML file named by INTERLOCK_CONFIG_FILE over the profile over defaults."""
+        """Environment over the YAML file named by INTERLOCK_CONFIG_FILE over the profile over defaults.
+
+        What Kubernetes makes of Services is no part of the environment.
+        """
         del dotenv_settings, file_secret_settings
+        if isinstance(env_settings, EnvSettingsSource):
+            links = linked_ports(env_settings.env_vars)
+            env_settings.env_vars = {name: env_settings.env_vars[name] for name in env_settings.env_vars.keys() - links}
         profile = ProfileSource(settings_cls, DEFAULT)
         return init_settings, env_settings, YamlConfigSettingsSource(settings_cls), profile

@@ -119,8 +119,8 @@ def channel_to(
     """Return a channel for a few calls, with the TLS of the settings. The channel to the sidecar uses the agents' front."""
     if address.startswith("unix:"):
         return grpc.aio.insecure_channel(address, options=options)
-    if service != "sidecar":
-        tls = open_tls(settings)
+    tls = open_tls(settings) if service != "sidecar" else None
+    if service not in {"sidecar", "decision"} or tls:
         return tls.channel(service, address, options) if tls else grpc.aio.insecure_channel(address, options=options)
     if settings.front_cert_file is None:
         return grpc.aio.insecure_channel(address, options=options)

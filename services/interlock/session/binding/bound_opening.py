@@ -10,7 +10,7 @@ from itertools import chain
 
 from interlock.domain.binding.conversation import KnownTurn
 from interlock.domain.binding.links import NO_LINKS, Links
-from interlock.domain.binding.places import Place, unpacked
+from interlock.domain.binding.places import Place
 from interlock.domain.binding.rank import Rank
 from interlock.domain.binding.rule import BoundCall, NamedPlace, UnboundCall, decide
 from interlock.domain.dag.dag import BRANCH, LINEAR
@@ -18,8 +18,9 @@ from interlock.domain.errors import Refused
 from interlock.domain.ids import SessionId, WindowId
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.standing import Point, Standing
-from interlock.domain.session.state import OpenedWindow
 from interlock.session.binding.evidence import BindingEvidence
+from interlock.session.binding.index import BoundWindow, looked_up
+from interlock.session.binding.opening_ahead import OpeningAhead
 from interlock.session.ledger import Ledger, OpenCommand
 from interlock.session.recording import naming
 
@@ -36,15 +37,6 @@ SHARED = frozenset({Rank.COOKIE, Rank.TRACE, Rank.BODY})
 """Ranks that several conversations of one client may share without knowing of each other."""
 
 _CROWDED = {"WINDOW_IN_FLIGHT", "MAX_FAN_OUT_EXCEEDED"}
-
-
-@dataclass(frozen=True)
-class BoundWindow:
-    """The lease of a window, and how its call was bound."""
-
-    window_id: WindowId
-    opened: OpenedWindow
-    bound: BoundCall
 
 
 @dataclass(frozen=True)
@@ -75,6 +67,7 @@ class BoundOpening:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self._ahead = OpeningAhead(ledger)
 
     async def open(self, presented: OpenCommand, evidence: BindingEvidence) -> BoundWindow:
         """Take the lease of the next window of the session that *evidence* binds to.
@@ -82,6 +75,8 @@ class BoundOpening:
         Refused with SESSION_NOT_BOUND where a session begins, RESPONSE_NOT_FOUND for a response that is not known, and as any
         opening is; those refusals name the session and what bound to it.
         """
+        if opened := await self._ahead.open(presented, evidence):
+            return opened
         for attempt in range(1, ATTEMPTS + 1):
             found = await self._look_up(presented.scope, evidence)
             bound = decide(found.names, found.turns, found.sessions)
@@ -96,13 +91,9 @@ class BoundOpening:
         raise AssertionError("the last attempt returns or raises")
 
     async def _look_up(self, scope: str, evidence: BindingEvidence) -> _Found:
-        digests = evidence.digests
         ahead = self._read_ahead(evidence)
         try:
-            values = await self._ledger.store.bindings.find(scope, digests, self._ledger.rules.bindings)
-            places = {digest: unpacked(value) for digest, value in zip(digests, values, strict=True) if value}
-            names = [NamedPlace(name.rank, name.begins, _only(places.get(name.digest, ()))) for name in evidence.names]
-            turns = [KnownTurn(turn.weak, places.get(turn.digest, ())) for turn in evidence.turns]
+            names, turns = await looked_up(self._ledger, scope, evidence)
             wanted = _wanted(names, turns)
             standings = await self._standings(scope, wanted, ahead)
         finally:
@@ -182,10 +173,6 @@ def _used_up(refused: Refused, standing: Standing, at: Point | None) -> Refused:
     return (
         refusal("MAX_WINDOWS_EXCEEDED", limit, at.number + 1) if at.number >= limit else refusal("SESSION_TERMINATED")
     )
-
-
-def _only(places: tuple[Place, ...]) -> Place | None:
-    return places[0] if places else None
 
 
 def _wanted(names: list[NamedPlace], turns: list[KnownTurn]) -> dict[SessionId, list[Place]]:

@@ -20,7 +20,7 @@ from interlock.domain.kernel.state import Stepped, refusal, replayed
 from interlock.runtime import failpoints
 from interlock.runtime.clock import Clock
 from interlock.session.kernel import reading, telling
-from interlock.session.store.kernels import KernelStore
+from interlock.session.store.kernels.store import KernelStore
 
 log = structlog.get_logger()
 

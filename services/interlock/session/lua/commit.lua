@@ -313,5 +313,6 @@ if caller then
   told = caller_told(caller, counted, before, 0)
 end
 redis.call('HSET', key, unpack(set))
+spend_charge(window, ask.spent.tokens, ask.spent.usd)
 redis.call('EXPIRE', key, ttl)
 return {'OK', 0, terms, policy_hash, outcome, dag, told, held_by(session, lowest), barrier_in(above) or {}}

@@ -10,6 +10,9 @@
 -- comma-joined; none: the same as ''
 -- Entry of dag: 32 hex digits of the window, tier, status, pattern, places of its parents unless that is just the one before.
 
+-- Spending on model calls (domain/session/spending_rule.py): limits '<tokens> <usd, micros>', - for none · paid '<tokens> <usd>' of the
+-- session and all below it · p:<session> what each of them was charged · asked '<window> <tokens> <usd>' of windows not settled
+
 -- The budget of a caller is one hash too: epoch · period, previous the numbers of the two periods that are kept, 0 for none ·
 -- <period>:cap · <period>:spent · <period>:<session> what each session counted in it · <period>:hold:<window> ·
 -- <period>:held all of those. The rule is domain/session/caller.py.
@@ -124,17 +127,65 @@ end
 local function above_of(first, last)
   local found, lowest = {}, 1000000
   for i = first, last do
-    local a = redis.call('HMGET', KEYS[i], 'status', 'budget', 'cap', 'epoch')
+    local a = redis.call('HMGET', KEYS[i], 'status', 'budget', 'cap', 'epoch', 'limits')
     if not a[1] then
       return {'SESSION_STATE_LOST', 0, 0}
     end
     if a[4] ~= EPOCH then
       return {'SESSION_STATE_UNVERIFIED', 0, 0}
     end
-    found[#found + 1] = {key = KEYS[i], status = a[1], budget = tonumber(a[2]), cap = tonumber(a[3])}
+    found[#found + 1] = {key = KEYS[i], status = a[1], budget = tonumber(a[2]), cap = tonumber(a[3]), limits = a[5]}
     lowest = math.min(lowest, tonumber(a[2]))
   end
   return nil, found, lowest
+end
+
+-- Two numbers of a text, nothing for each that is none.
+local function pair_of(text)
+  local first, second = string.match(text or '', '^(%S+) (%S+)$')
+  return tonumber(first), tonumber(second)
+end
+
+-- Reservations without the one of a window: tokens and micros that they come to, their text, and whether it was there.
+local function asked_without(text, window)
+  local tokens, usd, kept, own = 0, 0, {}, false
+  for id, some, money in string.gmatch(text or '', '([^ ,]+) (%d+) (%d+)') do
+    if id == window then
+      own = true
+    else
+      tokens, usd = tokens + tonumber(some), usd + tonumber(money)
+      kept[#kept + 1] = id .. ' ' .. some .. ' ' .. money
+    end
+  end
+  return tokens, usd, table.concat(kept, ','), own
+end
+
+-- Charges what a window cost to its session, the first of KEYS, and to every one above it, in place of its reservation.
+local function spend_charge(window, tokens, usd)
+  local session, found, due = string.match(KEYS[1], '[^:]+$'), {}, tokens > 0 or usd > 0
+  for i, key in ipairs(KEYS) do
+    local s = redis.call('HMGET', key, 'paid', 'asked', 'p:' .. session)
+    local _, _, kept, own = asked_without(s[2], window)
+    found[i] = {paid = s[1], told = s[3], asked = kept}
+    due = due or own
+  end
+  if not due then
+    return
+  end
+  local own_tokens, own_usd = pair_of(found[1].told)
+  own_tokens, own_usd = (own_tokens or 0) + tokens, (own_usd or 0) + usd
+  for i, key in ipairs(KEYS) do
+    local was_tokens, was_usd = pair_of(found[i].told)
+    local paid_tokens, paid_usd = pair_of(found[i].paid)
+    local set = {'asked', found[i].asked}
+    if own_tokens > 0 or own_usd > 0 then
+      local now_tokens, now_usd = math.max(was_tokens or 0, own_tokens), math.max(was_usd or 0, own_usd)
+      set[3], set[4] = 'p:' .. session, int(now_tokens) .. ' ' .. int(now_usd)
+      set[5], set[6] = 'paid', int((paid_tokens or 0) + now_tokens - (was_tokens or 0)) .. ' '
+        .. int((paid_usd or 0) + now_usd - (was_usd or 0))
+    end
+    redis.call('HSET', key, unpack(set))
+  end
 end
 
 -- {why, session, budget} of the nearest session that lets nothing below it go on, or nothing.
@@ -166,6 +217,15 @@ local function caller_holds(key, window, amount, period)
       and redis.call('HSETNX', key, int(period) .. ':hold:' .. window, int(amount)) == 1 then
     redis.call('HINCRBY', key, int(period) .. ':held', int(amount))
   end
+end
+
+local function caller_has_holds(key)
+  for _, period in ipairs(redis.call('HMGET', key, 'period', 'previous')) do
+    if tonumber(redis.call('HGET', key, (period or '0') .. ':held') or '0') > 0 then
+      return true
+    end
+  end
+  return false
 end
 
 local function caller_frees(key, window)

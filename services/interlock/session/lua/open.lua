@@ -7,7 +7,7 @@
 -- caller's present period, 0 without a caller   ARGV[15..] continuation ids presented: none or one, several for a fan-in
 -- reply   {'OK', terms, policy, policy hash, nodes, dag, facts, path budget, session budget, lease that ran out or '',
 --          {parent id, outcome, …}, {window left out, …}, untold, what is told of the caller or {},
---          what the window of that lease holds} · {reason, a, b} with the two values of the reason
+--          what the window of that lease holds, 1 where a spending limit stands} · {reason, a, b} with the two values of the reason
 
 local UNSETTLED_KEPT = 16
 local PATTERN_NAMES = {L = 'LINEAR', O = 'FAN_OUT', I = 'FAN_IN', B = 'BRANCH', V = 'VOID'}
@@ -22,7 +22,7 @@ local presented = #ARGV - POINTERS + 1
 
 local s = redis.call('HMGET', key, 'status', 'budget', 'cap', 'tip', 'top', 'nodes', 'max_windows', 'max_nodes',
   'max_fan_out', 'lease', 'unsettled', 'policy_hash', 'terms', 'policy', 'dag', 'facts', 'epoch', 'untold', 'late', 'ancestors',
-  'sum', 'holds')
+  'sum', 'holds', 'limits')
 local status, tip, dag = s[1], s[4], s[15]
 local budget, cap, top, nodes = tonumber(s[2]), tonumber(s[3]), tonumber(s[5]), tonumber(s[6])
 local max_windows, max_nodes, max_fan_out = tonumber(s[7]), tonumber(s[8]), tonumber(s[9])
@@ -55,6 +55,11 @@ end
 local barrier = barrier_in(above)
 if barrier then
   return barrier
+end
+
+local limited = string.find(s[23] or '', '%d') and 1 or 0
+for _, a in ipairs(above) do
+  limited = string.find(a.limits or '', '%d') and 1 or limited
 end
 
 local held, waited = leases_of(s[10]), leases_of(s[11])
@@ -384,4 +389,4 @@ if s[21] == '1' then
   path = math.min(path, lowest)
 end
 return {'OK', s[13], s[14], s[12], nodes, dag, s[16], path, math.min(budget - elsewhere, sb, path), report, told, left_out,
-  s[18], caller, lapsed_hold}
+  s[18], caller, lapsed_hold, limited}

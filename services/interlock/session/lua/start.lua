@@ -89,6 +89,6 @@ end
 redis.call('HSET', KEYS[1],
   'policy', ask.policy.text, 'policy_hash', ask.policy.hash, 'status', ACTIVE, 'budget', int(budget), 'cap', '1000000',
   'tip', '', 'top', '0', 'nodes', '0', 'open', '0', 'dag', '', 'lease', '', 'unsettled', '', 'facts', '', 'kids', '',
-  'untold', '', 'late', '', 'spent', '', 'holds', '', 'epoch', EPOCH, unpack(ARGV, 2))
+  'untold', '', 'late', '', 'spent', '', 'holds', '', 'paid', '0 0', 'asked', '', 'epoch', EPOCH, unpack(ARGV, 2))
 redis.call('EXPIRE', KEYS[1], ask.ttl_s)
 return {'OK', budget, unpack(told)}

@@ -14,6 +14,7 @@ from interlock.domain.session.above import NOTHING_ABOVE, Above
 from interlock.domain.session.caller import CallerView
 from interlock.domain.session.state import Barrier, Committed, Effect, OpenedWindow, Parent, SessionState, Status
 from interlock.session.delegation import Inherited, SubAgentAnswer
+from interlock.session.messages.spending import spending_message
 from interlock.session.terms import agent_message, terms_message
 
 
@@ -36,6 +37,7 @@ def session_message(state: SessionState, above: Above = NOTHING_ABOVE) -> sessio
             untold_window_ids=state.untold,
             ancestor_halt=_halt_above(above.barrier),
             charged_micros=sum(node.charge for node in state.nodes),
+            spending=spending_message(state.spending, state.terms.session_id),
         )
     )
     return message
@@ -143,6 +145,7 @@ def opened_message(
         key_version=terms.key_version,
         untold_window_ids=opened.untold,
         unsettled_hold_micros=opened.lapsed_hold,
+        spending_limited=opened.limited,
         unsettled_pattern=opened.lapsed.pattern if opened.lapsed else "",
         unsettled_parent_ids=opened.lapsed.parent_ids if opened.lapsed else (),
         caller_budget=caller_message(opened.caller, period_s),

@@ -15,6 +15,8 @@ from interlock.session.messages.requests import first_of, scope_of, wrong
 MOST_NAMES = 32
 MOST_TURNS = 64
 
+_NAMING = frozenset(int(rank) for rank in NAMES)
+
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 
 
@@ -60,7 +62,7 @@ def _rank(rank: Rank) -> session_pb2.BindingRank.ValueType:
 
 
 def _name(name: session_pb2.BoundName) -> GivenName:
-    if name.rank not in {int(rank) for rank in NAMES}:
+    if name.rank not in _NAMING:
         raise wrong("names.rank", "HINT, COOKIE, RESPONSE, TRACE or BODY")
     return GivenName(Rank(name.rank), _digest(name.digest), name.begins)
 

@@ -20,6 +20,8 @@ from interlock.domain.risk.risk import RiskLevel
 from interlock.domain.session.hold import HoldWindow
 from interlock.domain.session.opening import FACTS_KEPT
 from interlock.domain.session.session_refusals import refusal
+from interlock.domain.session.spending import MOST as MOST_SPENT
+from interlock.domain.session.spending import Amount
 from interlock.domain.session.state import CommitWindow, FailWindow, PolicyText
 from interlock.session.ledger import OpenCommand
 
@@ -122,7 +124,6 @@ def commit_of(request: session_pb2.CommitWindowRequest, continuation_id: Continu
     """Return what a CommitWindow settles; *continuation_id* is what it may issue."""
     policy = policy_of(request.policy_text, request.policy_hash)
     parents = tuple(sorted(window_of(parent) for parent in request.parent_ids))
-    ancestors = tuple(session_of(ancestor) for ancestor in request.ancestor_session_ids)
     return CommitWindow(
         session_id=session_of(request.session_id),
         root_session_id=session_of(request.root_session_id),
@@ -136,7 +137,7 @@ def commit_of(request: session_pb2.CommitWindowRequest, continuation_id: Continu
         # No text keeps the session's policy: a settle may tighten it, never take it away.
         policy=policy if policy.text else None,
         pattern=pattern_of(request.pattern),
-        ancestors=_each_once("ancestor_session_ids", ancestors, MOST_ANCESTORS),
+        ancestors=ancestors_of(request.ancestor_session_ids),
         edges=_edges(request, parents),
         facts=tuple(_fact(fact) for fact in _at_most("facts_used", request.facts_used, FACTS_KEPT)),
         accumulate=request.accumulate,
@@ -145,7 +146,16 @@ def commit_of(request: session_pb2.CommitWindowRequest, continuation_id: Continu
         above=_above(request),
         caller_id=session_of(request.caller_id) if request.caller_id else "",
         caller_period=within("caller_period", request.caller_period, 1 if request.caller_id else 0, 2**31 - 1),
+        spent=Amount(
+            within("spent_tokens", request.spent_tokens, 0, MOST_SPENT),
+            within("spent_usd_micros", request.spent_usd_micros, 0, MOST_SPENT),
+        ),
     )
+
+
+def ancestors_of(ids: Sequence[str]) -> tuple[SessionId, ...]:
+    """Return ancestor sessions, from the parent up to the root."""
+    return _each_once("ancestor_session_ids", tuple(session_of(each) for each in ids), MOST_ANCESTORS)
 
 
 def _chain(request: session_pb2.CommitWindowRequest) -> ChainState:

@@ -10,6 +10,7 @@ from interlock.domain.dag.dag import STRATEGIES
 from interlock.domain.errors import invalid
 from interlock.domain.ids import SessionId
 from interlock.domain.session.grant import AGENT_TYPE, APPROVAL_ID
+from interlock.domain.session.session_policy import limits_in
 from interlock.domain.session.state import AgentTerms
 from interlock.session.delegation import DelegationCommand
 from interlock.session.messages.requests import (
@@ -53,6 +54,7 @@ def wanted_of(request: session_pb2.StartSessionRequest) -> NewSession:
         continues=session_of(request.continues_session_id) if request.continues_session_id else None,
         aware=request.aware,
         caller_scope=scope_of(request.caller_scope or request.scope),
+        spending=limits_in(request.policy_text),
     )
 
 

@@ -126,6 +126,10 @@ class Batcher:
         _, connection = await self._asked(("PING",), READING)
         return await refresh(connection)
 
+    async def primaries(self) -> list[Connection]:
+        """Return a connection to each server that has keys of ours, as it is known now."""
+        return await self._routes.primaries()
+
     async def _asked(self, command: tuple[str | int | bytes, ...], script: LuaScript | None) -> tuple[Any, Connection]:
         if self._outstanding >= self._capacity:
             raise unavailable("SESSION_STORE_BUSY", "too many calls wait for the session store")

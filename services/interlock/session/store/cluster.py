@@ -186,6 +186,16 @@ class Routes:
                 raise
         return reply, connection
 
+    async def primaries(self) -> list[Connection]:
+        """Return a connection to each server that has slots, the one at the way in where there is no Cluster."""
+        entry = await self.entry.ready()
+        if not (await self.entry.known(entry)).cluster:
+            return [entry]
+        await self._read_slots(entry)
+        if not self._slots:
+            raise store_unavailable("CLUSTER")
+        return [await link.ready() for link in dict.fromkeys(self._slots.values())]
+
     def lost(self, link: ServerLink) -> None:
         """Forget what a server held that cannot be reached; where it was the way in, take another one next time."""
         if not self._links:

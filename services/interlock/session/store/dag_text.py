@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from interlock.domain.binding.links import Links
 from interlock.domain.dag.dag import BRANCH, FAILED, FAN_IN, FAN_OUT, LINEAR, Node
 from interlock.domain.dag.lineage import LINEAGE_KEPT, TIERS_KEPT, History, Step, history_of_line, trace_history
 from interlock.domain.ids import WindowId
@@ -66,6 +67,16 @@ def line_from(dag: bytes) -> list[WindowId] | None:
 def ends_failed(dag: bytes) -> bool:
     """Tell whether the last window of a line was given up."""
     return dag[34 - _ENTRY : 35 - _ENTRY] == b"F"
+
+
+def links_from(dag: bytes, nodes: int) -> Links:
+    """Return how the windows hang together. A line is cut out of the text: most sessions are one."""
+    line = line_from(dag)
+    if line is not None and len(line) == nodes:
+        return Links(line, None, {nodes - 1} if ends_failed(dag) else ())
+    steps = steps_from(dag, nodes)
+    failed = {at for at, step in enumerate(steps) if step.status == FAILED}
+    return Links([step.window_id for step in steps], [step.parents for step in steps], failed)
 
 
 def history_of(dag: bytes, nodes: int, places: Sequence[int]) -> History:

@@ -18,24 +18,23 @@ from interlock.domain.dag.lineage import (
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.risk.risk import RiskLevel
 from interlock.domain.session.caller import CallerAsk
+from interlock.domain.session.delegating import Delegated, ParentView
 from interlock.domain.session.hold import BudgetHold
 from interlock.domain.session.state import (
     Barrier,
     CommitOutcome,
     Committed,
     CommitWindow,
-    Delegated,
     Effect,
     Lease,
     OpenedWindow,
     OpenWindow,
     Parent,
-    ParentView,
     PolicyText,
     SessionState,
     Status,
 )
-from interlock.session.store import caller_records
+from interlock.session.store import caller_records, spending_records
 from interlock.session.store.dag_text import (
     LETTERS,
     NONE,
@@ -45,6 +44,7 @@ from interlock.session.store.dag_text import (
     dag_text,
     entry_at,
     history_of,
+    links_from,
     steps_from,
 )
 from interlock.session.terms import hash_fields, terms_from_json
@@ -115,7 +115,9 @@ def _effects(text: str, ancestors: Sequence[SessionId]) -> list[Effect]:
 
 def opened_from(reply: Sequence[Any], ask: OpenWindow) -> OpenedWindow:
     """Return the lease in a reply of ``open.lua``."""
-    terms_data, text, digest, nodes, dag, facts, path, budget, lapsed, told, left_out, untold, caller, held = reply
+    terms_data, text, digest, nodes, dag, facts, path, budget, lapsed, told, left_out, untold, caller, held, limited = (
+        reply
+    )
     if dag.count(b";") != nodes:
         raise ValueError("the windows of a session are not all there")
     terms = terms_from_json(terms_data)
@@ -132,10 +134,12 @@ def opened_from(reply: Sequence[Any], ask: OpenWindow) -> OpenedWindow:
         session_budget=Micros(budget),
         lapsed=next(iter(_leases(lapsed)), None),
         lapsed_hold=Micros(held),
+        limited=bool(limited),
         left_out=tuple(WindowId(each.decode()) for each in left_out),
         facts=_words(facts),
         history=history_of(dag, nodes, [outcome.index - 1 for outcome in found]),
         untold=tuple(WindowId(each) for each in _words(untold)),
+        links=links_from(dag, nodes) if ask.linked else None,
         caller=caller_records.view_from(ask.caller.caller_id, caller) if ask.caller else None,
     )
 
@@ -225,6 +229,7 @@ def state_from(fields: Mapping[str, bytes]) -> SessionState:
         late=frozenset(WindowId(entry.partition(" ")[0]) for entry in _words(fields.get("late", b""))),
         spent=caller_records.spent_from(fields.get("spent", b"")),
         holds=tuple(_hold(*entry.split(" ")) for entry in _words(fields.get("holds", b""))),
+        spending=spending_records.spending_from(fields),
     )
 
 
@@ -252,6 +257,7 @@ def fields_of(state: SessionState) -> dict[str, str]:
         "untold": ",".join(state.untold),
         "spent": caller_records.spent_to_text(state.spent),
         "holds": holds_text(state.holds),
+        **spending_records.spending_fields(state.spending),
         "late": ",".join(
             f"{node.window_id} {_joined(node.parent_ids)}" for node in nodes if node.window_id in state.late
         ),

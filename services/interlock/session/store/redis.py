@@ -17,29 +17,30 @@ from interlock.domain.budget import Micros
 from interlock.domain.errors import Refused
 from interlock.domain.ids import ContinuationId, SessionId, WindowId, check
 from interlock.domain.session.caller import Begun, CallerAsk, CallerState
+from interlock.domain.session.delegating import Delegated, ParentView
 from interlock.domain.session.hold import HoldWindow
 from interlock.domain.session.restore import merged
 from interlock.domain.session.session_refusals import REASONS, refusal
+from interlock.domain.session.spending import SpendingLimits, SpendWindow
 from interlock.domain.session.standing import Standing
 from interlock.domain.session.state import (
     Committed,
     CommitWindow,
-    Delegated,
     FailWindow,
     OpenedWindow,
     OpenWindow,
-    ParentView,
     SessionState,
     Terms,
 )
-from interlock.session.store import caller_records, records
+from interlock.session.store import caller_records, records, spending_records
 from interlock.session.store.batcher import Batcher, LuaScript, readable
 from interlock.session.store.bindings import BindingIndex
+from interlock.session.store.census import RedisCensus, SessionCensus
 from interlock.session.store.cluster import beside
 from interlock.session.store.connection import store_unavailable
 from interlock.session.store.dag_text import LETTERS
-from interlock.session.store.kernels import KernelStore
-from interlock.session.store.kernels_redis import RedisKernels
+from interlock.session.store.kernels.redis import RedisKernels
+from interlock.session.store.kernels.store import KernelStore
 from interlock.session.store.lineages import Lineages
 from interlock.session.store.readiness import unready_dependencies
 from interlock.session.store.redis_bindings import RedisBindings
@@ -54,7 +55,7 @@ BEYOND_TOKEN_S = 24 * 3600
 RESTORE_ATTEMPTS = 8
 
 _SEEN = ("status", "budget", "cap", "top", "nodes", "dag", "lease", "unsettled", "policy_hash", "kids", "facts", "untold",
-         "late", "epoch", "holds")  # fmt: skip
+         "late", "epoch", "holds", "limits", "paid", "asked")  # fmt: skip
 """What ``restore.lua`` compares: no change of a session leaves all of them as they were."""
 
 
@@ -90,9 +91,10 @@ class RedisStore:
         names = ("start", "open", "commit", "fail", "abandon", "terminate")
         self._start, self._open, self._commit, self._fail, self._abandon, self._terminate = map(LuaScript.load, names)
         self._acknowledge, self._restore, self._caller = map(LuaScript.load, ("acknowledge", "restore", "caller"))
-        self._standing, self._hold = LuaScript.load("standing"), LuaScript.load("hold")
+        self._standing, self._hold, self._spend = map(LuaScript.load, ("standing", "hold", "spend"))
         self.bindings: BindingIndex = RedisBindings(batcher)
         self.kernels: KernelStore = RedisKernels(batcher)
+        self.census: SessionCensus = RedisCensus(batcher)
         self._lineages = Lineages()
 
     async def now_us(self) -> int:
@@ -231,6 +233,13 @@ class RedisStore:
         )
         return Micros(held)
 
+    async def spend(self, ask: SpendWindow) -> SpendingLimits:
+        """Reserve or charge what the model calls of a window cost."""
+        keys = _keys(ask.root_session_id, ask.session_id, ask.ancestors)
+        return spending_records.left_from(
+            *await self._run(self._spend, keys, spending_records.to_json(ask), self._ttl_s)
+        )
+
     async def abandon(self, root: SessionId, session: SessionId, window: WindowId, caller_id: str = "") -> bool:
         """Give a lease back, and its hold."""
         (held,) = await self._run(self._abandon, (key_of(root, session), *_of_caller(caller_id)), window, self._ttl_s)
@@ -260,7 +269,8 @@ class RedisStore:
             written = () if same else (each for field in records.fields_of(state).items() for each in field)
             keys = (key, *_of_caller(terms.caller_id))
             spent = f"{caller_records.spent_to_text(state.spent)};{records.holds_text(state.holds)}"
-            (done,) = await self._run(self._restore, keys, _digest(fields), self._ttl_s, spent, *written)
+            settled = ",".join(node.window_id for node in state.nodes)
+            (done,) = await self._run(self._restore, keys, _digest(fields), self._ttl_s, f"{spent};{settled}", *written)
             if done:
                 return state != stored
         raise store_unavailable("RESTORE_RACE")

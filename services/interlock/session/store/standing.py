@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from interlock.domain.binding.links import Links
 from interlock.domain.budget import Micros
-from interlock.domain.dag.dag import FAILED
 from interlock.domain.ids import WindowId
 from interlock.domain.session.standing import Point, Standing, is_used_up
 from interlock.domain.session.state import Status
@@ -33,16 +31,6 @@ def standing_from(reply: Sequence[Any], windows: Sequence[WindowId]) -> Standing
         budget=Micros(int(budget)),
         used_up=is_used_up(terms.limits, windows=int(nodes), longest=int(top), open_ends=int(open_ends)),
         tip=tip,
-        links=_links(dag, int(nodes)),
+        links=dag_text.links_from(dag, int(nodes)),
         points={window: point for window, point in points.items() if point.hmac},
     )
-
-
-def _links(dag: bytes, nodes: int) -> Links:
-    """Return how the windows hang together. A line is cut out of the text: most sessions are one."""
-    line = dag_text.line_from(dag)
-    if line is not None and len(line) == nodes:
-        return Links(line, None, {nodes - 1} if dag_text.ends_failed(dag) else ())
-    steps = dag_text.steps_from(dag, nodes)
-    failed = {at for at, step in enumerate(steps) if step.status == FAILED}
-    return Links([step.window_id for step in steps], [step.parents for step in steps], failed)

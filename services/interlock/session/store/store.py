@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Protocol
@@ -9,8 +10,9 @@ from typing import Protocol
 from interlock.domain.budget import Micros
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.session.caller import Begun, CallerAsk, CallerState, CallerView, count, enter, look, merge
+from interlock.domain.session.delegating import Delegated, ParentView
 from interlock.domain.session.hold import HoldWindow
-from interlock.domain.session.holding import caller_freed, caller_holding, hold_window
+from interlock.domain.session.holding import caller_freed, caller_rebuilt, hold_window
 from interlock.domain.session.opening import open_window
 from interlock.domain.session.restore import merged
 from interlock.domain.session.rule import (
@@ -23,19 +25,13 @@ from interlock.domain.session.rule import (
 )
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.session_tree import start_child, view_of
+from interlock.domain.session.spending import SpendingLimits, SpendWindow
+from interlock.domain.session.spending_rule import spend_window
 from interlock.domain.session.standing import Standing, standing_of
-from interlock.domain.session.state import (
-    Committed,
-    CommitWindow,
-    Delegated,
-    FailWindow,
-    OpenedWindow,
-    OpenWindow,
-    ParentView,
-    SessionState,
-)
+from interlock.domain.session.state import Committed, CommitWindow, FailWindow, OpenedWindow, OpenWindow, SessionState
 from interlock.session.store.bindings import BindingIndex, MemoryBindings
-from interlock.session.store.kernels import KernelStore, MemoryKernels
+from interlock.session.store.census import MemoryCensus, SessionCensus
+from interlock.session.store.kernels.store import KernelStore, MemoryKernels
 
 
 class Store(Protocol):
@@ -45,6 +41,8 @@ class Store(Protocol):
     """What names and turns stand for which sessions."""
     kernels: KernelStore
     """What agents may do."""
+    census: SessionCensus
+    """How many sessions there are."""
 
     async def start(self, state: SessionState, caller: CallerAsk | None = None) -> Begun:
         """Keep a new root session, with no more than its caller has left. Refused with SESSION_EXISTS, CALLER_BUDGET_DEPLETED
@@ -82,6 +80,10 @@ class Store(Protocol):
 
     async def hold(self, ask: HoldWindow) -> Micros:
         """Set aside what a window may cost of which a part is to be released, and return it."""
+        ...
+
+    async def spend(self, ask: SpendWindow) -> SpendingLimits:
+        """Reserve or charge what the model calls of a window cost, up the tree, and return what is left."""
         ...
 
     async def abandon(self, root: SessionId, session: SessionId, window: WindowId, caller_id: str = "") -> bool:
@@ -155,6 +157,9 @@ class MemoryStore:
         self._callers: dict[SessionId, CallerState] = {}
         self.bindings: BindingIndex = MemoryBindings()
         self.kernels: KernelStore = MemoryKernels()
+        self.census: SessionCensus = MemoryCensus(
+            lambda: [state.status for tree in self._trees.values() for state in tree.values()], time.time
+        )
 
     async def start(self, state: SessionState, caller: CallerAsk | None = None) -> Begun:
         """Keep a new session."""
@@ -225,6 +230,12 @@ class MemoryStore:
             self._callers[caller_id] = caller
         return ask.amount
 
+    async def spend(self, ask: SpendWindow) -> SpendingLimits:
+        """Reserve or charge what the model calls of a window cost."""
+        changed, left = spend_window(self._tree(ask.root_session_id), ask)
+        self._keep(*changed.values())
+        return left
+
     async def abandon(self, root: SessionId, session: SessionId, window: WindowId, caller_id: str = "") -> bool:
         """Give a lease back, and its hold."""
         state, held = abandon_window(self._tree(root).get(session), window)
@@ -253,7 +264,7 @@ class MemoryStore:
         caller_id = SessionId(state.terms.caller_id)
         if caller := self._callers.get(caller_id):
             counted = count(caller, state.terms.session_id, state.spent)
-            self._callers[caller_id] = caller_holding(counted, state.holds)
+            self._callers[caller_id] = caller_rebuilt(counted, state)
         return state != stored
 
     async def placed(self, session: SessionId, caller_id: SessionId) -> SessionId:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from interlock.api.audit.v1 import audit_pb2
+from interlock.domain.errors import Refused
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.domain.held import CHAT
 from interlock.runtime.keys.api_keys import Caller
@@ -17,6 +18,7 @@ from interlock.runtime.rpc.deadline import Deadline
 from interlock.sidecar.call.binding import UNBOUND, CallBinding
 from interlock.sidecar.call.envelope import CallEvidence
 from interlock.sidecar.call.live import Live
+from interlock.sidecar.call.spending import WindowSpending
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.trail import events
 from interlock.sidecar.trail.response_headers import ResponseHeaders
@@ -96,6 +98,10 @@ class Run:
     caller_left: bool = False
     begun: bool = False
     """Whether a part of the answer may have left: from then on the window is sealed and charged, whatever becomes of it."""
+    spending: WindowSpending = field(init=False)
+    """What its model calls cost, from its admission on."""
+    action_refused: Refused | None = None
+    """Why its answer is not released where the caller's kernel would reject a tool call of it."""
     since: float = 0.0
     under_way: int = 0
     """Provider calls under way; several summaries are made at once."""

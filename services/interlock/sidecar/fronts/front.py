@@ -18,11 +18,13 @@ from interlock.domain.headers.headers import BATCH, RequestHeaders
 from interlock.domain.held import CHAT, TEXT
 from interlock.runtime.keys.api_keys import ApiKeys, Caller
 from interlock.runtime.rpc.deadline import Deadline
+from interlock.runtime.rpc.kernels.kernels import Kernels
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call import envelope
 from interlock.sidecar.call.binding import UNBOUND, BindingReader, CallBinding
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.live import Live, Reader
+from interlock.sidecar.call.spending import ModelSpending
 from interlock.sidecar.closing import Governed
 from interlock.sidecar.fronts import agentic, hierarchy
 from interlock.sidecar.fronts.conditional import ConditionalCalls, request_text
@@ -34,7 +36,6 @@ from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import grounding
 from interlock.sidecar.provider.strategies import AGENTIC, HIERARCHICAL, PULL, PUSH
 from interlock.sidecar.provider.upstream import Upstream
-from interlock.sidecar.settlement.kernels import Kernels
 from interlock.sidecar.trail.events import Dispatch
 from interlock.sidecar.trail.response_headers import ResponseHeaders
 
@@ -80,6 +81,7 @@ class Front:
     bindings: BindingReader
     conditional: ConditionalCalls
     kernels: Kernels
+    spending: ModelSpending
 
     def read_chat(self, data: bytes) -> chat.Chat:
         """Return the checked chat request in *data*. Refused before anything is begun."""

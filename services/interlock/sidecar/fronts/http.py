@@ -61,8 +61,8 @@ CLIENT_GONE = 499
 _NOT_ALLOWED = invalid("METHOD_NOT_ALLOWED", "this method is not allowed here")
 
 
-def make_app(front: Front, readiness: Readiness, base_url: str, apis: Sequence[Api]) -> Starlette:
-    """Return the ASGI application."""
+def make_app(front: Front, readiness: Readiness | None, base_url: str, apis: Sequence[Api]) -> Starlette:
+    """Return the ASGI application. Without *readiness* it has no pages for operators."""
     described = cache(partial(wellknown.document, front.settings, base_url))
 
     async def well_known(_request: Request) -> Response:
@@ -73,7 +73,7 @@ def make_app(front: Front, readiness: Readiness, base_url: str, apis: Sequence[A
 
     app = Starlette(
         routes=[
-            *operations(readiness, front.settings).routes,
+            *(operations(readiness, front.settings).routes if readiness else ()),
             Route("/.well-known/crp-gateway.json", well_known),
             *(_api(front, api) for api in apis),
             *(route for api in apis if isinstance(api, KeepingApi) for route in _kept(front, api)),

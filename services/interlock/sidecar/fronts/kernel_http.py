@@ -14,9 +14,9 @@ from interlock.api.kernel.v1 import kernel_pb2
 from interlock.domain.errors import invalid
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.runtime.keys.api_keys import Caller
+from interlock.runtime.rpc.kernels.kernels import Kernels
 from interlock.sidecar.fronts.responses import json_response
 from interlock.sidecar.openai import strictjson
-from interlock.sidecar.settlement.kernels import Kernels
 from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 Reading = Callable[[Request], tuple[Caller, RequestHeaders]]

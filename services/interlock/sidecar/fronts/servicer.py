@@ -97,6 +97,7 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
             governed = await streamed.begun(governing, live) if live else await governing
             if isinstance(governed, streamed.StreamedAnswer):
                 begun = governed
+                await context.send_initial_metadata(_known(begun.live))
                 async with aclosing(begun.parts()) as parts:
                     async for part in parts:
                         if part:
@@ -315,6 +316,12 @@ def _result(ended: BatchItem) -> sidecar_pb2.BatchResult:
         outcome=_outcome(governed, ended.reply) if governed is not None else None,
         refusal=to_message(refusal) if refusal else None,
     )
+
+
+def _known(live: Live) -> tuple[tuple[str, str], ...]:
+    """Return what is known when the first part leaves: a caller whose stream breaks has its session's id all the same."""
+    known = {name: value for name, value in live.headers.items() if headers.is_ours(name.lower())}
+    return ResponseHeaders(known).metadata()
 
 
 def _part(part: AnswerPart) -> sidecar_pb2.DispatchStreamResponse:

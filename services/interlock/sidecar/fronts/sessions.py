@@ -7,15 +7,19 @@ from dataclasses import dataclass
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
+from interlock.domain.budget import OPEN_AT
 from interlock.domain.errors import Kind, Refused, not_found
+from interlock.domain.headers.awareness import aware
 from interlock.domain.headers.headers import RequestHeaders
-from interlock.runtime.keys.api_keys import Caller
+from interlock.domain.session.session_refusals import refusal
+from interlock.runtime.keys.api_keys import UNVERIFIED, Caller
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.admission.agents import CallerAgents
+from interlock.sidecar.admission.agents import CallerAgents, check_type
 from interlock.sidecar.admission.delegation import Delegations
-from interlock.sidecar.admission.start_session import Origin, SessionStarter
+from interlock.sidecar.admission.explanation import tell_caller_halt
+from interlock.sidecar.admission.start_session import Origin, SessionStarter, check_residency
 from interlock.sidecar.settlement.recovery import Recovery
 from interlock.sidecar.trail import events
 from interlock.sidecar.trail.response_headers import ResponseHeaders
@@ -70,6 +74,33 @@ class Sessions:
             deadline=deadline, lifetime_s=lifetime_s, ceiling=asked.ceiling,
         )  # fmt: skip
 
+    async def in_standing(
+        self, caller: Caller, asked: RequestHeaders, named: str, reply: ResponseHeaders, deadline: Deadline
+    ) -> session_pb2.Session | None:
+        """Return the session of a call that opens no window: its token's, or the one that it *named*; ``None`` for neither.
+
+        Refused where its agent may make no calls, where its caller's budget is spent, or where the session, or one above it, is halted.
+        """
+        agent = await self.agents.of(caller, deadline)
+        reply.agent_type = agent.agent_type
+        check_residency(asked.data_residency, self.settings.data_region)
+        watched = self.settings.unaware_callers == "observe" and not aware(asked)
+        if self.settings.caller_budget and not watched:
+            scope = caller.scope if caller.verified or agent.agent_type else UNVERIFIED
+            _require_caller(await self.peers.session.get_caller(scope), reply)
+        if not (asked.session_token or named):
+            return None
+        if asked.session_token:
+            session = await self.of_token(asked.session_token, caller.scope)
+        else:
+            request = session_pb2.GetSessionRequest(session_id=named, scope=caller.scope)
+            session = await self.peers.session.get(request)
+        check_type(agent, session.agent)
+        reply.session_id = session.session_id
+        reply.set({"CRP-Context-Session-Id": session.session_id})
+        _require_going(session, reply)
+        return session
+
     async def of_token(self, token: str, scope: str) -> session_pb2.Session:
         """Return the session of a token, verified against its chain; as the store has it where the chain cannot be asked."""
         request = session_pb2.GetSessionRequest(token=token, scope=scope)
@@ -117,3 +148,26 @@ class Sessions:
                 raise not_found("REPORT_NOT_FOUND", "there is no such report for this caller") from None
             raise
         return found
+
+
+def _require_caller(budget: session_pb2.CallerBudget | None, reply: ResponseHeaders) -> None:
+    """Refuse a caller whose budget is spent for its period. One of whom the store knows nothing has spent nothing that it knows of."""
+    if budget is None or budget.left_micros > OPEN_AT:
+        return
+    spent = refusal("CALLER_BUDGET_DEPLETED", budget.left_micros, budget.period)
+    spent.metadata |= {"caller_id": budget.caller_id, "ends_at": str(budget.ends_at)}
+    tell_caller_halt(spent, reply)
+    raise spent
+
+
+def _require_going(session: session_pb2.Session, reply: ResponseHeaders) -> None:
+    """Refuse a session that has ended or has nothing left, and one below such a session."""
+    reply.set({"CRP-Safety-Retry-After": "new-session-required"})
+    above = session.ancestor_halt
+    if above.reason:
+        raise refusal(above.reason, above.session_id, above.safety_budget_micros)
+    if session.safety_budget_micros <= OPEN_AT:
+        raise refusal("BUDGET_DEPLETED", session.safety_budget_micros)
+    if session.status == session_pb2.SESSION_STATUS_TERMINATED:
+        raise refusal("SESSION_TERMINATED")
+    reply.set({"CRP-Safety-Retry-After": None})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
@@ -49,6 +49,10 @@ OWNER = "provider"
 """Whom a listed model belongs to: clients want a name there, and the provider's would be a text that nobody looked at."""
 
 
+Through = Callable[[httpx.AsyncBaseTransport | None], httpx.AsyncBaseTransport]
+"""Makes another way to the provider; it gets the straight one, ``None`` where the provider's address is not known."""
+
+
 class ProviderRefused(Refused):
     """The provider said no to the request itself. ``error`` says why, as far as that can be said in words of ours."""
 
@@ -63,22 +67,29 @@ class ProviderRefused(Refused):
 class Upstream:
     """Calls one provider over one pool of connections, without redirects, cookies or proxies of the environment."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._base_url = settings.upstream_base_url.rstrip("/")
+    def __init__(self, settings: Settings, *, assumed_url: str = "", through: Through | None = None) -> None:
+        """Prepare the calls. *through* may take them another way than straight to ``upstream_base_url``, whose place *assumed_url* takes
+        where it is not set. Refused with UPSTREAM_URL_INVALID.
+        """
+        own_url = settings.upstream_base_url.rstrip("/")
+        self._base_url = own_url or assumed_url
         if self._base_url and not re.fullmatch(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", self._base_url):
             raise unavailable("UPSTREAM_URL_INVALID", "upstream_base_url must be http(s)://host/path", retry_after_ms=0)
         self._api: ProviderApi = APIS[settings.upstream_api]()
         self._max_depth = settings.max_json_depth
         self._own_key, self._conventions = settings.upstream_api_key, settings.gen_ai_conventions
         self._timeout_s, self._limit = settings.upstream_timeout_s, settings.max_body_bytes
+        # Reading the certificate authorities takes memory and time that only TLS is worth.
+        verify, limits = self._base_url.startswith("https://"), httpx.Limits(max_connections=MAX_CONNECTIONS)
+        own = httpx.AsyncHTTPTransport(verify=verify, limits=limits, trust_env=False) if own_url and through else None
         self._client = httpx.AsyncClient(
             headers={"accept": "application/json", "accept-encoding": "identity", "user-agent": USER_AGENT},
             timeout=settings.upstream_timeout_s,
-            limits=httpx.Limits(max_connections=MAX_CONNECTIONS),
+            limits=limits,
             follow_redirects=False,
             trust_env=False,
-            # Reading the certificate authorities takes memory and time that only TLS is worth.
-            verify=self._base_url.startswith("https://"),
+            verify=verify,
+            transport=through(own) if through else None,
         )
         # One jar would carry a cookie from one caller's call into another's.
         self._client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))

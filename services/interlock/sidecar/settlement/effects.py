@@ -20,7 +20,7 @@ from interlock.domain.errors import Refused, conflict
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers, SealFailedError
 from interlock.sidecar.settlement.recovery import settlement
-from interlock.sidecar.trail import events, response_headers, stream_events, tree_events
+from interlock.sidecar.trail import events, response_headers, spending_events, stream_events, tree_events
 from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 log = structlog.get_logger()
@@ -160,8 +160,12 @@ class SettlementEffects:
             await self._session.abandon_window(request, deadline)
             return None
         last: dict[str, Any] = max(parts, key=lambda part: part["part"], default={})
+        spent = [json.loads(step.data_json) for step in steps if step.event_type == spending_events.RESERVED]
         try:
-            await self._audit.append(stream_events.lost(session_id, root, window_id, begun[0], last), deadline)
+            await self._audit.append(
+                stream_events.lost(session_id, root, window_id, begun[0], last, spent=spent[-1] if spent else {}),
+                deadline,
+            )
         except SealFailedError as failed:
             raise failed.refused from None
         log.warning("stream.lost", session_id=session_id, window_id=window_id, charge_micros=begun[0]["hold_micros"])

@@ -19,6 +19,7 @@ from prometheus_client import Counter, Histogram
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
+from interlock.domain.chain.audit_events import SPENDING_TYPES
 from interlock.domain.chain.chain_state import CASCADED, cascaded_budget
 from interlock.domain.errors import Kind, Refused, conflict, unavailable
 from interlock.domain.session.session_refusals import CALLER_UNVERIFIED, RECOVERABLE
@@ -29,7 +30,7 @@ from interlock.runtime.rpc.peer import A, Method
 from interlock.runtime.rpc.peers import AuditPeer, SessionPeer
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.settlement.sweep import Sweep
-from interlock.sidecar.trail import stream_events
+from interlock.sidecar.trail import spending_events, stream_events
 
 if TYPE_CHECKING:
     from interlock.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
@@ -258,6 +259,8 @@ def _step(step: audit_pb2.TreeStep, root: str) -> session_pb2.TreeStep | None:
         made.approval.approval_id, made.approval.grant_id = str(data["approval_id"]), str(data.get("grant_id", ""))
     elif step.event_type == stream_events.BEGUN:
         made.stream_began.CopyFrom(stream_events.began(step.window_id, data))
+    elif step.event_type in SPENDING_TYPES:
+        made.spent.CopyFrom(spending_events.spent(step, data, root))
     elif step.event_type == CASCADED:
         made.lowered_micros = cascaded_budget(step.data_json)
     elif step.event_type == "SESSION_TERMINATED" and data.get("reason") == "CLIENT":

@@ -36,7 +36,7 @@ from interlock.sidecar.call.live import AnswerPart, Reader
 from interlock.sidecar.openai import completion, fields
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.openai.faults import malformed
-from interlock.sidecar.requests import Round
+from interlock.sidecar.requests import Round, ceiling_of
 from interlock.sidecar.streaming.units import whole_until
 from interlock.sidecar.trail import stream_events
 from interlock.sidecar.trail.stream_events import RunningHash
@@ -212,6 +212,7 @@ class PartRelease:
             return
         left = self._live.left
         part = AnswerPart(judged.reasoning[len(left.reasoning) :], judged.text[len(left.text) :])
+        before = self._running.copy()
         self._running.add(part.reasoning + part.text)
         noted.append(stream_events.part(self._running, report))
         opened = self._admitted.opened
@@ -221,6 +222,7 @@ class PartRelease:
                 opened.session_id, opened.window_id, [one for one in noted if one], self._run.deadline, once=True
             )
         except Refused as refused:
+            self._running = before  # on record or not, it does not leave: the end tells what left
             if first and refused.reason not in IN_DOUBT:
                 self._run.begun, self._whole_only = False, True
             else:
@@ -249,7 +251,8 @@ class PartRelease:
             self._whole_only = True
             return None
         until_ms = system_clock() // 1000 + int((deadline.left_s + self._settings.rpc_timeout_s) * 1000)
-        return stream_events.begun(opened, hold=hold, ceiling=self._admitted.budget, until_ms=until_ms)
+        ceiling = ceiling_of(opened, self._run.call.asked.ceiling)
+        return stream_events.begun(opened, hold=hold, ceiling=ceiling, until_ms=until_ms)
 
     def _tell(self) -> None:
         """Give the front what is known when the first part leaves."""

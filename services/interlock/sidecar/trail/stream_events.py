@@ -26,15 +26,19 @@ COMPLETE, CUT, BROKEN, CALLER_LEFT, LOST = "COMPLETE", "CUT", "BROKEN", "CALLER_
 class RunningHash:
     """SHA-256 over all text that was released."""
 
-    def __init__(self) -> None:
-        self._digest = hashlib.sha256()
-        self.characters = self.parts = 0
+    def __init__(self, digest: hashlib._Hash | None = None, characters: int = 0, parts: int = 0) -> None:
+        self._digest = hashlib.sha256() if digest is None else digest
+        self.characters, self.parts = characters, parts
 
     def add(self, text: str) -> None:
         """Count one more part."""
         self._digest.update(text.encode("utf-8", "surrogatepass"))
         self.characters += len(text)
         self.parts += 1
+
+    def copy(self) -> RunningHash:
+        """Return the same, which counts by itself from here on."""
+        return RunningHash(self._digest.copy(), self.characters, self.parts)
 
     @property
     def value(self) -> str:
@@ -77,11 +81,17 @@ def began(window_id: str, data: Mapping[str, Any]) -> session_pb2.StreamBegan:
 
 
 def lost(
-    session_id: str, root: str, window_id: str, begun_data: Mapping[str, Any], last: Mapping[str, Any]
+    session_id: str,
+    root: str,
+    window_id: str,
+    begun_data: Mapping[str, Any],
+    last: Mapping[str, Any],
+    *,
+    spent: Mapping[str, Any],
 ) -> audit_pb2.AppendRequest:
     """Return the seal of a window whose sidecar died while it released parts: at the hold, the worst that it may have cost.
 
-    *last* are the data of its latest part on record; empty: there is none.
+    *last* are the data of its latest part on record, *spent* those of the latest reservation for its model calls; empty: there is none.
     """
     charge, released = begun_data["hold_micros"], last.get("running_hash") or RunningHash().value
     commit = session_pb2.CommitWindowRequest(
@@ -90,6 +100,7 @@ def lost(
         charge_micros=charge, ceiling_micros=begun_data["ceiling_micros"], response_hash=released, quality_tier="D",
         strategy="push", status="HALTED", pattern="LINEAR", key_version=begun_data["key_version"],
         caller_id=begun_data.get("caller_id", ""), caller_period=begun_data.get("caller_period", 0),
+        spent_tokens=spent.get("tokens", 0), spent_usd_micros=spent.get("usd_micros", 0),
     )  # fmt: skip
     told = {"parts": last.get("part", 0), "characters": last.get("characters", 0), "running_hash": released}
     return audit_pb2.AppendRequest(

@@ -13,7 +13,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.budget import Micros, as_decimal
 from interlock.sidecar.openai.completion import Completion
-from interlock.sidecar.trail.events import DEBUG, INFO, LONGEST_LIST, event
+from interlock.sidecar.trail.events import DEBUG, INFO, LONGEST_LIST, WARN, event
 
 MOST_TOOL_CALLS = 64
 """Tool calls of one window that have an event; the sealed answer's hash covers all of them."""
@@ -87,6 +87,20 @@ def _called(answer: Completion, declared: frozenset[str] | set[str]) -> Iterator
             yield event(
                 "TOOL_CALL", INFO, **_tool(function["name"], declared), input_hash=hash_of(function["arguments"])
             )
+
+
+def refused_actions(report: dpe_pb2.Report) -> list[audit_pb2.NewEvent]:
+    """Return an event for each tool call that the caller's kernel would reject (KRN-11). Its name is that of a registered action."""
+    return [
+        event(
+            "ACTION_REFUSED",
+            WARN,
+            tool_name=one.action,
+            checks=list(one.checks),
+            charge_micros=report.actions.charge_micros,
+        )
+        for one in report.actions.refused
+    ]
 
 
 def _tool(name: str, declared: Iterable[str]) -> dict[str, str]:

@@ -23,11 +23,11 @@ GROUNDED, PARAMETRIC, MIXED, UNVERIFIABLE = ClaimBasis
 GOOD = {
     "risk": LOW, "attributions": frozenset({GROUNDED}), "grounding": 1.0, "entailment": 1.0, "flow": 1.0,
     "completeness": 1.0, "undefined": frozenset(), "fabrications": 0, "repetition": Repetition.NONE, "pii": False,
-    "tier": Tier.S, "prohibited": False, "cannot_tell": 0.0,
+    "tier": Tier.S, "prohibited": False, "cannot_tell": 0.0, "refused_actions": 0,
 }  # fmt: skip
 ABSENT = {
     "attributions": None, "grounding": None, "entailment": None, "flow": None, "completeness": None,
-    "fabrications": None, "repetition": None, "pii": None, "tier": None, "cannot_tell": None,
+    "fabrications": None, "repetition": None, "pii": None, "tier": None, "cannot_tell": None, "refused_actions": None,
 }  # fmt: skip
 
 
@@ -140,6 +140,7 @@ def test_a_threshold_is_met_exactly_at_its_value(name, threshold, score, action)
         ("block-repetition", "REPETITION_SEVERE"),
         ("max-repetition SIGNIFICANT", "REPETITION_ABOVE_MAXIMUM"),
         ("max-cannot-tell 1.00", "CANNOT_TELL_ABOVE_MAXIMUM"),
+        ("halt-on-action", "ACTION_REFUSED"),
     ],
 )
 def test_an_absent_signal_halts(directive, kind):
@@ -229,6 +230,7 @@ def test_a_single_claim_blocks(directive, blocked):
             "CANNOT_TELL_ABOVE_MAXIMUM",
             repr(math.nextafter(0.2, 1)),
         ),
+        ("halt-on-action", {"refused_actions": 1}, "ACTION_REFUSED", "1"),
         ("max-cannot-tell 1.00", {"cannot_tell": math.nan}, "CANNOT_TELL_ABOVE_MAXIMUM", "nan"),
     ],
 )

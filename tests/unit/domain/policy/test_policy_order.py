@@ -20,12 +20,15 @@ TABLE = [  # directive, then its values from loosest to tightest
     ("require-quality", ["S A B C D", "S A B", "S A", "S"]),
     ("default-src", ["context parametric ckf cross-session", "context parametric", "context", "'none'"]),
     ("max-cannot-tell", ["1.00", "0.20", "0.00"]),
+    ("max-spend-usd", ["5.00", "0.000001", "0.00"]),
+    ("max-spend-tokens", ["200000", "1000", "0"]),
     ("max-repetition", ["SIGNIFICANT", "MINOR", "NONE"]),
     ("oversight", ["log-only", "auto", "human-review", "halt"]),
 ]
 STEPS = [(name, loose, tight) for name, values in TABLE for i, loose in enumerate(values) for tight in values[i + 1 :]]
 COMPARED = [f"{name} {values[1]}" for name, values in TABLE] + [
     "block-ungrounded", "block-parametric", "block-pii", "block-fabrication", "block-repetition",
+    "halt-on-action",
 ]  # fmt: skip
 
 

@@ -114,6 +114,7 @@ def test_an_amplifier_leaves_a_flawless_answer_alone():
 
 OF_CALLS = {
     Floor.MISBINDING_FOUND: RiskLevel.HIGH,
+    Floor.FINDING_CONFIRMED: RiskLevel.HIGH,
     Floor.UNDECLARED_TOOL: RiskLevel.CRITICAL,
     Floor.UNGROUNDED_ARGUMENT: RiskLevel.HIGH,
     Floor.UNSAID_TOOL_VALUE: RiskLevel.HIGH,

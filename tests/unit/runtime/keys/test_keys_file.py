@@ -227,7 +227,7 @@ def test_certificates_are_made_and_renewed_under_one_authority(cli, tmp_path):
     before = {name: (out / name).read_bytes() for name in ("ca.pem", "session.pem")}
     cli("certificates", "--out", str(out))
 
-    assert len(made["certificates"]) == 10
+    assert len(made["certificates"]) == 11
     assert (out / "ca.pem").read_bytes() == before["ca.pem"]
     assert (out / "session.pem").read_bytes() != before["session.pem"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in out.glob("*.key")} == {0o600}

@@ -125,7 +125,7 @@ def test_default_decrements():
         ("DATA_REGION", "eu", "must be two capital letters"),
         ("RPC_TIMEOUT_S", "0", "must be a number above 0 to 3600"),
         ("SESSION_PORT", "70000", "from 0 to 65535"),
-        ("SESSION_PORT", "tcp://10.0.0.1:7081", "enableServiceLinks"),
+        ("SESSION_PORT", "tcp:/10.0.0.1:7081", "from 0 to 65535"),
         ("LOG_LEVEL", "loud", "log_level"),
     ],
 )

@@ -37,7 +37,7 @@ def identity(held, *, chain="session.pem", key="session.key", ca="ca.pem", domai
 def test_a_certificate_of_ours_names_its_service(held):
     """One service for a member; all of them for the process that is all of them."""
     assert identity(held).services == {"session"}
-    assert identity(held, chain="mesh.pem", key="mesh.key").services == set(certificates.SERVICES)
+    assert identity(held, chain="mesh.pem", key="mesh.key").services == {*certificates.SERVICES, "sidecar"}
 
 
 @pytest.mark.parametrize(

@@ -383,6 +383,8 @@ class Proposal(_message.Message):
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     RATIONALE_FIELD_NUMBER: _builtins.int
     SIGNALS_USED_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    MODEL_RISK_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id within the answer, as a name; empty: one is made from the content."""
     agent: _builtins.str
@@ -401,6 +403,12 @@ class Proposal(_message.Message):
     """From 0 to 1."""
     rationale: _builtins.str
     """Why; at most 1,000 characters. Empty: rejected."""
+    window_id: _builtins.str
+    """The governed call that a model made it with: a window id; empty: no model was asked. A window that the audit log does not have as
+    released, or with another risk, rejects the proposal.
+    """
+    model_risk: _builtins.str
+    """The risk that the guard found in that answer: LOW, MEDIUM, HIGH or CRITICAL; empty without a window."""
     @_builtins.property
     def signals_used(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ids of signals that it rests on; at most 64."""
@@ -418,10 +426,12 @@ class Proposal(_message.Message):
         confidence: _builtins.float = ...,
         rationale: _builtins.str = ...,
         signals_used: _abc.Iterable[_builtins.str] | None = ...,
+        window_id: _builtins.str = ...,
+        model_risk: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_type", b"action_type", "agent", b"agent", "confidence", b"confidence", "expected_effect", b"expected_effect", "id", b"id", "parameters_json", b"parameters_json", "rationale", b"rationale", "risk_level", b"risk_level", "signals_used", b"signals_used", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_type", b"action_type", "agent", b"agent", "confidence", b"confidence", "expected_effect", b"expected_effect", "id", b"id", "model_risk", b"model_risk", "parameters_json", b"parameters_json", "rationale", b"rationale", "risk_level", b"risk_level", "signals_used", b"signals_used", "target", b"target", "window_id", b"window_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -980,3 +990,377 @@ class AnswerResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AnswerResponse: _TypeAlias = AnswerResponse  # noqa: Y015
+
+@_typing.final
+class RegisterSignalRequest(_message.Message):
+    """RegisterSignalRequest names a type of signals."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXPERIMENT_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    SCHEMA_JSON_FIELD_NUMBER: _builtins.int
+    experiment: _builtins.str
+    """Name of the experiment."""
+    type: _builtins.str
+    """Name of the type, as of an experiment; no action has it."""
+    schema_json: _builtins.str
+    """Schema of its payload, at most 4,096 bytes: the part of JSON Schema that definitions have. References are refused."""
+    def __init__(
+        self,
+        *,
+        experiment: _builtins.str = ...,
+        type: _builtins.str = ...,
+        schema_json: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["experiment", b"experiment", "schema_json", b"schema_json", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RegisterSignalRequest: _TypeAlias = RegisterSignalRequest  # noqa: Y015
+
+@_typing.final
+class RegisterSignalResponse(_message.Message):
+    """RegisterSignalResponse tells of the type."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ADDED_FIELD_NUMBER: _builtins.int
+    added: _builtins.bool
+    """Whether this call added it."""
+    def __init__(
+        self,
+        *,
+        added: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RegisterSignalResponse: _TypeAlias = RegisterSignalResponse  # noqa: Y015
+
+@_typing.final
+class EmitRequest(_message.Message):
+    """EmitRequest emits signals."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TICKET_FIELD_NUMBER: _builtins.int
+    EXPERIMENT_FIELD_NUMBER: _builtins.int
+    SIGNALS_FIELD_NUMBER: _builtins.int
+    ticket: _builtins.str
+    """An agent, by its ticket. It emits as itself, and only what it declared as outputs."""
+    experiment: _builtins.str
+    """The owner, by its API key: name of the experiment. It emits as any part that is not an agent."""
+    @_builtins.property
+    def signals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Signal]:
+        """At most 256 signals and 262,144 bytes of payload."""
+
+    def __init__(
+        self,
+        *,
+        ticket: _builtins.str = ...,
+        experiment: _builtins.str = ...,
+        signals: _abc.Iterable[Global___Signal] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["emitter", b"emitter", "experiment", b"experiment", "ticket", b"ticket"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["emitter", b"emitter", "experiment", b"experiment", "signals", b"signals", "ticket", b"ticket"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_emitter: _TypeAlias = _typing.Literal["ticket", "experiment"]  # noqa: Y015
+    _WhichOneofArgType_emitter: _TypeAlias = _typing.Literal["emitter", b"emitter"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_emitter) -> _WhichOneofReturnType_emitter | None: ...
+
+Global___EmitRequest: _TypeAlias = EmitRequest  # noqa: Y015
+
+@_typing.final
+class EmittedSignal(_message.Message):
+    """EmittedSignal tells what became of one signal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    DUPLICATE_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Its id; empty where it was refused."""
+    sequence: _builtins.int
+    """Its number on the bus; 0 where it was refused."""
+    reason: _builtins.str
+    """Why it was refused; empty where it was taken."""
+    duplicate: _builtins.bool
+    """Whether it was on the bus already."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        sequence: _builtins.int = ...,
+        reason: _builtins.str = ...,
+        duplicate: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["duplicate", b"duplicate", "id", b"id", "reason", b"reason", "sequence", b"sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EmittedSignal: _TypeAlias = EmittedSignal  # noqa: Y015
+
+@_typing.final
+class EmitResponse(_message.Message):
+    """EmitResponse answers each signal, in the order of the request."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SIGNALS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def signals(self) -> _containers.RepeatedCompositeFieldContainer[Global___EmittedSignal]:
+        """One for each signal."""
+
+    def __init__(
+        self,
+        *,
+        signals: _abc.Iterable[Global___EmittedSignal] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["signals", b"signals"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EmitResponse: _TypeAlias = EmitResponse  # noqa: Y015
+
+@_typing.final
+class SubscribeRequest(_message.Message):
+    """SubscribeRequest names signals and a place."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TICKET_FIELD_NUMBER: _builtins.int
+    EXPERIMENT_FIELD_NUMBER: _builtins.int
+    TYPES_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    ticket: _builtins.str
+    """An agent, by its ticket. It gets only types that it declared as inputs."""
+    experiment: _builtins.str
+    """The owner, by its API key: name of the experiment."""
+    after: _builtins.str
+    """Token of the last response that the subscriber has; empty: from the oldest signal that is held."""
+    @_builtins.property
+    def types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Types; none: all that the subscriber may have. At most 64."""
+
+    def __init__(
+        self,
+        *,
+        ticket: _builtins.str = ...,
+        experiment: _builtins.str = ...,
+        types: _abc.Iterable[_builtins.str] | None = ...,
+        after: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["experiment", b"experiment", "subscriber", b"subscriber", "ticket", b"ticket"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "experiment", b"experiment", "subscriber", b"subscriber", "ticket", b"ticket", "types", b"types"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_subscriber: _TypeAlias = _typing.Literal["ticket", "experiment"]  # noqa: Y015
+    _WhichOneofArgType_subscriber: _TypeAlias = _typing.Literal["subscriber", b"subscriber"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_subscriber) -> _WhichOneofReturnType_subscriber | None: ...
+
+Global___SubscribeRequest: _TypeAlias = SubscribeRequest  # noqa: Y015
+
+@_typing.final
+class BusSignal(_message.Message):
+    """BusSignal is a signal with its place."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    SIGNAL_FIELD_NUMBER: _builtins.int
+    CYCLE_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Its number on the bus, from 1, rising."""
+    cycle: _builtins.int
+    """The cycle in which it was sent; 0: it was emitted by itself."""
+    @_builtins.property
+    def signal(self) -> Global___Signal:
+        """The signal."""
+
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        signal: Global___Signal | None = ...,
+        cycle: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["signal", b"signal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "sequence", b"sequence", "signal", b"signal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BusSignal: _TypeAlias = BusSignal  # noqa: Y015
+
+@_typing.final
+class BusGap(_message.Message):
+    """BusGap tells of signals that were dropped before the subscriber had them. Their types are not known any more."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FROM_SEQUENCE_FIELD_NUMBER: _builtins.int
+    TO_SEQUENCE_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    RESTARTED_FIELD_NUMBER: _builtins.int
+    from_sequence: _builtins.int
+    """First number."""
+    to_sequence: _builtins.int
+    """Last number. Of a slow subscriber's own place: signals between both that are still held follow."""
+    count: _builtins.int
+    """How many of these numbers are gone."""
+    restarted: _builtins.bool
+    """Whether the store lost the whole bus: numbers begin anew, and how many are gone is not known."""
+    def __init__(
+        self,
+        *,
+        from_sequence: _builtins.int = ...,
+        to_sequence: _builtins.int = ...,
+        count: _builtins.int = ...,
+        restarted: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "from_sequence", b"from_sequence", "restarted", b"restarted", "to_sequence", b"to_sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BusGap: _TypeAlias = BusGap  # noqa: Y015
+
+@_typing.final
+class SubscribeResponse(_message.Message):
+    """SubscribeResponse is a page."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKEN_FIELD_NUMBER: _builtins.int
+    GAP_FIELD_NUMBER: _builtins.int
+    SIGNALS_FIELD_NUMBER: _builtins.int
+    token: _builtins.str
+    """What resumes after this page."""
+    @_builtins.property
+    def gap(self) -> Global___BusGap:
+        """What was dropped before or between the signals of this page; absent: nothing."""
+
+    @_builtins.property
+    def signals(self) -> _containers.RepeatedCompositeFieldContainer[Global___BusSignal]:
+        """Signals, in order; none where none of the page is of the subscriber's types."""
+
+    def __init__(
+        self,
+        *,
+        token: _builtins.str = ...,
+        gap: Global___BusGap | None = ...,
+        signals: _abc.Iterable[Global___BusSignal] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["gap", b"gap"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["gap", b"gap", "signals", b"signals", "token", b"token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubscribeResponse: _TypeAlias = SubscribeResponse  # noqa: Y015
+
+@_typing.final
+class ResourceCost(_message.Message):
+    """ResourceCost is what an action cost in one resource."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESOURCE_FIELD_NUMBER: _builtins.int
+    MICROS_FIELD_NUMBER: _builtins.int
+    resource: _builtins.str
+    """Name of the kernel's resource."""
+    micros: _builtins.int
+    """Amount, micros, at most what was reserved."""
+    def __init__(
+        self,
+        *,
+        resource: _builtins.str = ...,
+        micros: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["micros", b"micros", "resource", b"resource"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResourceCost: _TypeAlias = ResourceCost  # noqa: Y015
+
+@_typing.final
+class SettleDecisionRequest(_message.Message):
+    """SettleDecisionRequest settles what a cycle reserved."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXPERIMENT_FIELD_NUMBER: _builtins.int
+    CYCLE_FIELD_NUMBER: _builtins.int
+    DONE_FIELD_NUMBER: _builtins.int
+    ACTUAL_FIELD_NUMBER: _builtins.int
+    experiment: _builtins.str
+    """Name of the experiment."""
+    cycle: _builtins.int
+    """Number of the cycle."""
+    done: _builtins.bool
+    """Whether the action was done. Not done: what was reserved is given back."""
+    @_builtins.property
+    def actual(self) -> _containers.RepeatedCompositeFieldContainer[Global___ResourceCost]:
+        """What it really cost; a resource that is not named cost what was reserved. None where it was not done."""
+
+    def __init__(
+        self,
+        *,
+        experiment: _builtins.str = ...,
+        cycle: _builtins.int = ...,
+        done: _builtins.bool = ...,
+        actual: _abc.Iterable[Global___ResourceCost] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actual", b"actual", "cycle", b"cycle", "done", b"done", "experiment", b"experiment"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SettleDecisionRequest: _TypeAlias = SettleDecisionRequest  # noqa: Y015
+
+@_typing.final
+class SettleDecisionResponse(_message.Message):
+    """SettleDecisionResponse tells how it was settled."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PERMIT_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    REPLAYED_FIELD_NUMBER: _builtins.int
+    permit: _builtins.str
+    """Key of the permit in the kernel."""
+    sequence: _builtins.int
+    """Number of the kernel's record."""
+    replayed: _builtins.bool
+    """Whether it was settled so before."""
+    def __init__(
+        self,
+        *,
+        permit: _builtins.str = ...,
+        sequence: _builtins.int = ...,
+        replayed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["permit", b"permit", "replayed", b"replayed", "sequence", b"sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SettleDecisionResponse: _TypeAlias = SettleDecisionResponse  # noqa: Y015

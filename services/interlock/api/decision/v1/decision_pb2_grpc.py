@@ -88,6 +88,26 @@ class DecisionServiceStub:
                 request_serializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.AnswerRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.AnswerResponse.FromString,
                 _registered_method=True)
+        self.RegisterSignal = channel.unary_unary(
+                '/interlock.api.decision.v1.DecisionService/RegisterSignal',
+                request_serializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.RegisterSignalRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.RegisterSignalResponse.FromString,
+                _registered_method=True)
+        self.Emit = channel.unary_unary(
+                '/interlock.api.decision.v1.DecisionService/Emit',
+                request_serializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.EmitRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.EmitResponse.FromString,
+                _registered_method=True)
+        self.Subscribe = channel.unary_stream(
+                '/interlock.api.decision.v1.DecisionService/Subscribe',
+                request_serializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.SubscribeRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.SubscribeResponse.FromString,
+                _registered_method=True)
+        self.SettleDecision = channel.unary_unary(
+                '/interlock.api.decision.v1.DecisionService/SettleDecision',
+                request_serializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.SettleDecisionRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.SettleDecisionResponse.FromString,
+                _registered_method=True)
 
 
 class DecisionServiceServicer:
@@ -170,6 +190,38 @@ class DecisionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RegisterSignal(self, request, context):
+        """RegisterSignal adds a type of signals to an experiment. The same again changes nothing; with another schema it is refused with
+        DECISION_SIGNAL_DIFFERS.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Emit(self, request, context):
+        """Emit puts signals on the experiment's bus, in or between cycles, by the owner or by an agent. Each is taken or refused by itself. One
+        that is still held is answered with its first place, so a call without an answer can be made again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Subscribe(self, request, context):
+        """Subscribe streams the signals of a bus in order, at least once each, and tells what was dropped before the subscriber had it. A slow
+        subscriber holds nobody up. Without a deadline of its own the stream ends after request_timeout_s; resume with the last token.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SettleDecision(self, request, context):
+        """SettleDecision tells whether the accepted action of a cycle was done: its permit in the shared kernel is confirmed, or aborted. One
+        that nobody settles counts as done. Refused with DECISION_NOTHING_RESERVED where the cycle reserved nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_DecisionServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -222,6 +274,26 @@ def add_DecisionServiceServicer_to_server(servicer, server):
                     servicer.Answer,
                     request_deserializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.AnswerRequest.FromString,
                     response_serializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.AnswerResponse.SerializeToString,
+            ),
+            'RegisterSignal': grpc.unary_unary_rpc_method_handler(
+                    servicer.RegisterSignal,
+                    request_deserializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.RegisterSignalRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.RegisterSignalResponse.SerializeToString,
+            ),
+            'Emit': grpc.unary_unary_rpc_method_handler(
+                    servicer.Emit,
+                    request_deserializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.EmitRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.EmitResponse.SerializeToString,
+            ),
+            'Subscribe': grpc.unary_stream_rpc_method_handler(
+                    servicer.Subscribe,
+                    request_deserializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.SubscribeRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.SubscribeResponse.SerializeToString,
+            ),
+            'SettleDecision': grpc.unary_unary_rpc_method_handler(
+                    servicer.SettleDecision,
+                    request_deserializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.SettleDecisionRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.SettleDecisionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -498,6 +570,114 @@ class DecisionService:
             '/interlock.api.decision.v1.DecisionService/Answer',
             interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.AnswerRequest.SerializeToString,
             interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.AnswerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RegisterSignal(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.decision.v1.DecisionService/RegisterSignal',
+            interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.RegisterSignalRequest.SerializeToString,
+            interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.RegisterSignalResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Emit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.decision.v1.DecisionService/Emit',
+            interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.EmitRequest.SerializeToString,
+            interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.EmitResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Subscribe(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/interlock.api.decision.v1.DecisionService/Subscribe',
+            interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.SubscribeRequest.SerializeToString,
+            interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.SubscribeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SettleDecision(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.decision.v1.DecisionService/SettleDecision',
+            interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.SettleDecisionRequest.SerializeToString,
+            interlock_dot_api_dot_decision_dot_v1_dot_decision__pb2.SettleDecisionResponse.FromString,
             options,
             channel_credentials,
             insecure,

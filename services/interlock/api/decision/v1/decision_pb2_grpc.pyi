@@ -62,6 +62,22 @@ class DecisionServiceStub:
     """
     Answer: _grpc.UnaryUnaryMultiCallable[_decision_pb2.AnswerRequest, _decision_pb2.AnswerResponse]
     """Answer answers a task, once. An answer that counts for nothing is told so: late, twice, or for another cycle."""
+    RegisterSignal: _grpc.UnaryUnaryMultiCallable[_decision_pb2.RegisterSignalRequest, _decision_pb2.RegisterSignalResponse]
+    """RegisterSignal adds a type of signals to an experiment. The same again changes nothing; with another schema it is refused with
+    DECISION_SIGNAL_DIFFERS.
+    """
+    Emit: _grpc.UnaryUnaryMultiCallable[_decision_pb2.EmitRequest, _decision_pb2.EmitResponse]
+    """Emit puts signals on the experiment's bus, in or between cycles, by the owner or by an agent. Each is taken or refused by itself. One
+    that is still held is answered with its first place, so a call without an answer can be made again.
+    """
+    Subscribe: _grpc.UnaryStreamMultiCallable[_decision_pb2.SubscribeRequest, _decision_pb2.SubscribeResponse]
+    """Subscribe streams the signals of a bus in order, at least once each, and tells what was dropped before the subscriber had it. A slow
+    subscriber holds nobody up. Without a deadline of its own the stream ends after request_timeout_s; resume with the last token.
+    """
+    SettleDecision: _grpc.UnaryUnaryMultiCallable[_decision_pb2.SettleDecisionRequest, _decision_pb2.SettleDecisionResponse]
+    """SettleDecision tells whether the accepted action of a cycle was done: its permit in the shared kernel is confirmed, or aborted. One
+    that nobody settles counts as done. Refused with DECISION_NOTHING_RESERVED where the cycle reserved nothing.
+    """
 
 @_typing.type_check_only
 class DecisionServiceAsyncStub(DecisionServiceStub):
@@ -97,6 +113,22 @@ class DecisionServiceAsyncStub(DecisionServiceStub):
     """
     Answer: _aio.UnaryUnaryMultiCallable[_decision_pb2.AnswerRequest, _decision_pb2.AnswerResponse]  # type: ignore[assignment]
     """Answer answers a task, once. An answer that counts for nothing is told so: late, twice, or for another cycle."""
+    RegisterSignal: _aio.UnaryUnaryMultiCallable[_decision_pb2.RegisterSignalRequest, _decision_pb2.RegisterSignalResponse]  # type: ignore[assignment]
+    """RegisterSignal adds a type of signals to an experiment. The same again changes nothing; with another schema it is refused with
+    DECISION_SIGNAL_DIFFERS.
+    """
+    Emit: _aio.UnaryUnaryMultiCallable[_decision_pb2.EmitRequest, _decision_pb2.EmitResponse]  # type: ignore[assignment]
+    """Emit puts signals on the experiment's bus, in or between cycles, by the owner or by an agent. Each is taken or refused by itself. One
+    that is still held is answered with its first place, so a call without an answer can be made again.
+    """
+    Subscribe: _aio.UnaryStreamMultiCallable[_decision_pb2.SubscribeRequest, _decision_pb2.SubscribeResponse]  # type: ignore[assignment]
+    """Subscribe streams the signals of a bus in order, at least once each, and tells what was dropped before the subscriber had it. A slow
+    subscriber holds nobody up. Without a deadline of its own the stream ends after request_timeout_s; resume with the last token.
+    """
+    SettleDecision: _aio.UnaryUnaryMultiCallable[_decision_pb2.SettleDecisionRequest, _decision_pb2.SettleDecisionResponse]  # type: ignore[assignment]
+    """SettleDecision tells whether the accepted action of a cycle was done: its permit in the shared kernel is confirmed, or aborted. One
+    that nobody settles counts as done. Refused with DECISION_NOTHING_RESERVED where the cycle reserved nothing.
+    """
 
 class DecisionServiceServicer(metaclass=_abc_1.ABCMeta):
     """DecisionService is the sole arbiter of an experiment. Who owns one calls with an API key as the bearer token of the metadata key
@@ -189,5 +221,45 @@ class DecisionServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_decision_pb2.AnswerResponse, _abc.Awaitable[_decision_pb2.AnswerResponse]]:
         """Answer answers a task, once. An answer that counts for nothing is told so: late, twice, or for another cycle."""
+
+    @_abc_1.abstractmethod
+    def RegisterSignal(
+        self,
+        request: _decision_pb2.RegisterSignalRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_decision_pb2.RegisterSignalResponse, _abc.Awaitable[_decision_pb2.RegisterSignalResponse]]:
+        """RegisterSignal adds a type of signals to an experiment. The same again changes nothing; with another schema it is refused with
+        DECISION_SIGNAL_DIFFERS.
+        """
+
+    @_abc_1.abstractmethod
+    def Emit(
+        self,
+        request: _decision_pb2.EmitRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_decision_pb2.EmitResponse, _abc.Awaitable[_decision_pb2.EmitResponse]]:
+        """Emit puts signals on the experiment's bus, in or between cycles, by the owner or by an agent. Each is taken or refused by itself. One
+        that is still held is answered with its first place, so a call without an answer can be made again.
+        """
+
+    @_abc_1.abstractmethod
+    def Subscribe(
+        self,
+        request: _decision_pb2.SubscribeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_decision_pb2.SubscribeResponse], _abc.AsyncIterator[_decision_pb2.SubscribeResponse]]:
+        """Subscribe streams the signals of a bus in order, at least once each, and tells what was dropped before the subscriber had it. A slow
+        subscriber holds nobody up. Without a deadline of its own the stream ends after request_timeout_s; resume with the last token.
+        """
+
+    @_abc_1.abstractmethod
+    def SettleDecision(
+        self,
+        request: _decision_pb2.SettleDecisionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_decision_pb2.SettleDecisionResponse, _abc.Awaitable[_decision_pb2.SettleDecisionResponse]]:
+        """SettleDecision tells whether the accepted action of a cycle was done: its permit in the shared kernel is confirmed, or aborted. One
+        that nobody settles counts as done. Refused with DECISION_NOTHING_RESERVED where the cycle reserved nothing.
+        """
 
 def add_DecisionServiceServicer_to_server(servicer: DecisionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

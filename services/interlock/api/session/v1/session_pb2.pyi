@@ -380,6 +380,8 @@ class Session(_message.Message):
     AWARE_FIELD_NUMBER: _builtins.int
     ANCESTOR_HALT_FIELD_NUMBER: _builtins.int
     CHARGED_MICROS_FIELD_NUMBER: _builtins.int
+    SPENDING_FIELD_NUMBER: _builtins.int
+    ANCESTOR_SESSION_IDS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Id, crp_sess_ and 128 random bits."""
     root_session_id: _builtins.str
@@ -444,6 +446,14 @@ class Session(_message.Message):
     def ancestor_halt(self) -> Global___AncestorHalt:
         """Nearest session above it that lets nothing below it go on; absent where none does. Only in GetSession and GetDag."""
 
+    @_builtins.property
+    def spending(self) -> Global___Spending:
+        """What model calls of it and of all below it cost."""
+
+    @_builtins.property
+    def ancestor_session_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ancestor sessions from the parent up to the root; empty for a root."""
+
     def __init__(
         self,
         *,
@@ -473,14 +483,73 @@ class Session(_message.Message):
         aware: _builtins.bool = ...,
         ancestor_halt: Global___AncestorHalt | None = ...,
         charged_micros: _builtins.int = ...,
+        spending: Global___Spending | None = ...,
+        ancestor_session_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "ancestor_halt", b"ancestor_halt"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "ancestor_halt", b"ancestor_halt", "spending", b"spending"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accumulate_sum", b"accumulate_sum", "agent", b"agent", "ancestor_halt", b"ancestor_halt", "aware", b"aware", "breaker", b"breaker", "caller_id", b"caller_id", "chain_tip", b"chain_tip", "charged_micros", b"charged_micros", "child_session_ids", b"child_session_ids", "continues_session_id", b"continues_session_id", "created_at", b"created_at", "data_residency", b"data_residency", "leaf_ids", b"leaf_ids", "loop_depth", b"loop_depth", "max_windows", b"max_windows", "parent_session_id", b"parent_session_id", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "scope", b"scope", "session_id", b"session_id", "status", b"status", "untold_window_ids", b"untold_window_ids", "windows", b"windows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accumulate_sum", b"accumulate_sum", "agent", b"agent", "ancestor_halt", b"ancestor_halt", "ancestor_session_ids", b"ancestor_session_ids", "aware", b"aware", "breaker", b"breaker", "caller_id", b"caller_id", "chain_tip", b"chain_tip", "charged_micros", b"charged_micros", "child_session_ids", b"child_session_ids", "continues_session_id", b"continues_session_id", "created_at", b"created_at", "data_residency", b"data_residency", "leaf_ids", b"leaf_ids", "loop_depth", b"loop_depth", "max_windows", b"max_windows", "parent_session_id", b"parent_session_id", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "scope", b"scope", "session_id", b"session_id", "spending", b"spending", "status", b"status", "untold_window_ids", b"untold_window_ids", "windows", b"windows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Session: _TypeAlias = Session  # noqa: Y015
+
+@_typing.final
+class Spending(_message.Message):
+    """Spending is what the model calls of a session and of all below it cost, and may cost."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKENS_FIELD_NUMBER: _builtins.int
+    USD_MICROS_FIELD_NUMBER: _builtins.int
+    RESERVED_TOKENS_FIELD_NUMBER: _builtins.int
+    RESERVED_USD_MICROS_FIELD_NUMBER: _builtins.int
+    LIMIT_TOKENS_FIELD_NUMBER: _builtins.int
+    LIMIT_USD_MICROS_FIELD_NUMBER: _builtins.int
+    OWN_TOKENS_FIELD_NUMBER: _builtins.int
+    OWN_USD_MICROS_FIELD_NUMBER: _builtins.int
+    tokens: _builtins.int
+    """Tokens of settled windows."""
+    usd_micros: _builtins.int
+    """Their cost, millionths of a US dollar."""
+    reserved_tokens: _builtins.int
+    """Tokens that are reserved for calls that are not settled. Of a call whose sidecar died they stay: they are what it cost."""
+    reserved_usd_micros: _builtins.int
+    """The same in millionths of a US dollar."""
+    limit_tokens: _builtins.int
+    """Most tokens; absent: no limit of its own."""
+    limit_usd_micros: _builtins.int
+    """Most millionths of a US dollar; absent: no limit of its own."""
+    own_tokens: _builtins.int
+    """Tokens of the session's own settled windows."""
+    own_usd_micros: _builtins.int
+    """Their cost, millionths of a US dollar."""
+    def __init__(
+        self,
+        *,
+        tokens: _builtins.int = ...,
+        usd_micros: _builtins.int = ...,
+        reserved_tokens: _builtins.int = ...,
+        reserved_usd_micros: _builtins.int = ...,
+        limit_tokens: _builtins.int | None = ...,
+        limit_usd_micros: _builtins.int | None = ...,
+        own_tokens: _builtins.int = ...,
+        own_usd_micros: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit_tokens", b"_limit_tokens", "_limit_usd_micros", b"_limit_usd_micros", "limit_tokens", b"limit_tokens", "limit_usd_micros", b"limit_usd_micros"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit_tokens", b"_limit_tokens", "_limit_usd_micros", b"_limit_usd_micros", "limit_tokens", b"limit_tokens", "limit_usd_micros", b"limit_usd_micros", "own_tokens", b"own_tokens", "own_usd_micros", b"own_usd_micros", "reserved_tokens", b"reserved_tokens", "reserved_usd_micros", b"reserved_usd_micros", "tokens", b"tokens", "usd_micros", b"usd_micros"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__limit_tokens: _TypeAlias = _typing.Literal["limit_tokens"]  # noqa: Y015
+    _WhichOneofArgType__limit_tokens: _TypeAlias = _typing.Literal["_limit_tokens", b"_limit_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__limit_usd_micros: _TypeAlias = _typing.Literal["limit_usd_micros"]  # noqa: Y015
+    _WhichOneofArgType__limit_usd_micros: _TypeAlias = _typing.Literal["_limit_usd_micros", b"_limit_usd_micros"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit_tokens) -> _WhichOneofReturnType__limit_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit_usd_micros) -> _WhichOneofReturnType__limit_usd_micros | None: ...
+
+Global___Spending: _TypeAlias = Spending  # noqa: Y015
 
 @_typing.final
 class AncestorHalt(_message.Message):
@@ -1139,6 +1208,7 @@ class OpenedWindow(_message.Message):
     CALLER_BUDGET_FIELD_NUMBER: _builtins.int
     AWARE_FIELD_NUMBER: _builtins.int
     UNSETTLED_HOLD_MICROS_FIELD_NUMBER: _builtins.int
+    SPENDING_LIMITED_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window."""
     root_session_id: _builtins.str
@@ -1185,6 +1255,8 @@ class OpenedWindow(_message.Message):
     """Whether the session was begun by a caller that asked for protection."""
     unsettled_hold_micros: _builtins.int
     """What the unsettled window holds, millionths: a part of its answer may have been released. 0: nothing."""
+    spending_limited: _builtins.bool
+    """Whether a spending limit stands for the session or one above it: what a model call can cost is reserved first (SpendWindow)."""
     @_builtins.property
     def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ids of the parents, sorted; empty for the root."""
@@ -1281,10 +1353,11 @@ class OpenedWindow(_message.Message):
         caller_budget: Global___CallerBudget | None = ...,
         aware: _builtins.bool = ...,
         unsettled_hold_micros: _builtins.int = ...,
+        spending_limited: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "binding", b"binding", "caller_budget", b"caller_budget", "decrements", b"decrements"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "ancestor_session_ids", b"ancestor_session_ids", "aware", b"aware", "binding", b"binding", "breaker", b"breaker", "caller_budget", b"caller_budget", "data_residency", b"data_residency", "decrements", b"decrements", "degradation", b"degradation", "facts_seen", b"facts_seen", "key_version", b"key_version", "left_out_ids", b"left_out_ids", "lineage", b"lineage", "loop_depth", b"loop_depth", "max_dag_nodes", b"max_dag_nodes", "max_fan_out", b"max_fan_out", "max_windows", b"max_windows", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "parents", b"parents", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_history", b"quality_history", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "session_budget_micros", b"session_budget_micros", "session_id", b"session_id", "strategy", b"strategy", "unsettled_hold_micros", b"unsettled_hold_micros", "unsettled_parent_ids", b"unsettled_parent_ids", "unsettled_pattern", b"unsettled_pattern", "unsettled_window_id", b"unsettled_window_id", "untold_window_ids", b"untold_window_ids", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "ancestor_session_ids", b"ancestor_session_ids", "aware", b"aware", "binding", b"binding", "breaker", b"breaker", "caller_budget", b"caller_budget", "data_residency", b"data_residency", "decrements", b"decrements", "degradation", b"degradation", "facts_seen", b"facts_seen", "key_version", b"key_version", "left_out_ids", b"left_out_ids", "lineage", b"lineage", "loop_depth", b"loop_depth", "max_dag_nodes", b"max_dag_nodes", "max_fan_out", b"max_fan_out", "max_windows", b"max_windows", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "parents", b"parents", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_history", b"quality_history", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "session_budget_micros", b"session_budget_micros", "session_id", b"session_id", "spending_limited", b"spending_limited", "strategy", b"strategy", "unsettled_hold_micros", b"unsettled_hold_micros", "unsettled_parent_ids", b"unsettled_parent_ids", "unsettled_pattern", b"unsettled_pattern", "unsettled_window_id", b"unsettled_window_id", "untold_window_ids", b"untold_window_ids", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1358,6 +1431,8 @@ class CommitWindowRequest(_message.Message):
     CALLER_ID_FIELD_NUMBER: _builtins.int
     CALLER_PERIOD_FIELD_NUMBER: _builtins.int
     ANCESTOR_CHAINS_FIELD_NUMBER: _builtins.int
+    SPENT_TOKENS_FIELD_NUMBER: _builtins.int
+    SPENT_USD_MICROS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window."""
     root_session_id: _builtins.str
@@ -1412,6 +1487,10 @@ class CommitWindowRequest(_message.Message):
     """The caller's own chain, as opened; empty where callers have no budget."""
     caller_period: _builtins.int
     """Period that the caller was in when the window was opened."""
+    spent_tokens: _builtins.int
+    """Tokens that the window's model calls took, as the provider counted them, else as they were reserved."""
+    spent_usd_micros: _builtins.int
+    """What they cost by the price table, millionths of a US dollar."""
     @_builtins.property
     def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ids of the parents, as opened."""
@@ -1477,10 +1556,12 @@ class CommitWindowRequest(_message.Message):
         caller_id: _builtins.str = ...,
         caller_period: _builtins.int = ...,
         ancestor_chains: _abc.Iterable[Global___AncestorChain] | None = ...,
+        spent_tokens: _builtins.int = ...,
+        spent_usd_micros: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_chain_budget_micros", b"_chain_budget_micros", "chain_budget_micros", b"chain_budget_micros", "turn", b"turn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chain_budget_micros", b"_chain_budget_micros", "accumulate", b"accumulate", "ancestor_chains", b"ancestor_chains", "ancestor_session_ids", b"ancestor_session_ids", "bound_names", b"bound_names", "caller_id", b"caller_id", "caller_period", b"caller_period", "ceiling_micros", b"ceiling_micros", "chain_budget_micros", b"chain_budget_micros", "chain_windows", b"chain_windows", "charge_micros", b"charge_micros", "edges", b"edges", "envelope_etag", b"envelope_etag", "facts_used", b"facts_used", "hmac", b"hmac", "key_version", b"key_version", "parent_charge_micros", b"parent_charge_micros", "parent_ids", b"parent_ids", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_tier", b"quality_tier", "response_hash", b"response_hash", "risk_level", b"risk_level", "root_session_id", b"root_session_id", "session_id", b"session_id", "status", b"status", "strategy", b"strategy", "timestamp", b"timestamp", "token_count", b"token_count", "turn", b"turn", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chain_budget_micros", b"_chain_budget_micros", "accumulate", b"accumulate", "ancestor_chains", b"ancestor_chains", "ancestor_session_ids", b"ancestor_session_ids", "bound_names", b"bound_names", "caller_id", b"caller_id", "caller_period", b"caller_period", "ceiling_micros", b"ceiling_micros", "chain_budget_micros", b"chain_budget_micros", "chain_windows", b"chain_windows", "charge_micros", b"charge_micros", "edges", b"edges", "envelope_etag", b"envelope_etag", "facts_used", b"facts_used", "hmac", b"hmac", "key_version", b"key_version", "parent_charge_micros", b"parent_charge_micros", "parent_ids", b"parent_ids", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_tier", b"quality_tier", "response_hash", b"response_hash", "risk_level", b"risk_level", "root_session_id", b"root_session_id", "session_id", b"session_id", "spent_tokens", b"spent_tokens", "spent_usd_micros", b"spent_usd_micros", "status", b"status", "strategy", b"strategy", "timestamp", b"timestamp", "token_count", b"token_count", "turn", b"turn", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__chain_budget_micros: _TypeAlias = _typing.Literal["chain_budget_micros"]  # noqa: Y015
     _WhichOneofArgType__chain_budget_micros: _TypeAlias = _typing.Literal["_chain_budget_micros", b"_chain_budget_micros"]  # noqa: Y015
@@ -1815,6 +1896,112 @@ class HoldWindowResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___HoldWindowResponse: _TypeAlias = HoldWindowResponse  # noqa: Y015
+
+@_typing.final
+class SpendWindowRequest(_message.Message):
+    """SpendWindowRequest tells what the model calls of a window come to."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    ANCESTOR_SESSION_IDS_FIELD_NUMBER: _builtins.int
+    TOKENS_FIELD_NUMBER: _builtins.int
+    USD_MICROS_FIELD_NUMBER: _builtins.int
+    LIMIT_TOKENS_FIELD_NUMBER: _builtins.int
+    LIMIT_USD_MICROS_FIELD_NUMBER: _builtins.int
+    FINAL_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session of the window."""
+    root_session_id: _builtins.str
+    """Root of the agent tree."""
+    window_id: _builtins.str
+    """The window, or an id of its form that stands for a call without one; the idempotency key."""
+    tokens: _builtins.int
+    """Tokens of all its calls so far, at most, 0 to 10^14; a repeated request takes the place of the one before."""
+    usd_micros: _builtins.int
+    """Their cost at most, millionths of a US dollar, 0 to 10^14."""
+    limit_tokens: _builtins.int
+    """Limit of the session and of all below it from now on, if it is lower than the present one; absent: as it is."""
+    limit_usd_micros: _builtins.int
+    """The same in millionths of a US dollar."""
+    final: _builtins.bool
+    """Whether the calls are over and the window will not be sealed: the amount is charged in place of the reservation."""
+    @_builtins.property
+    def ancestor_session_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ancestor sessions from the parent up to the root, as opened."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        root_session_id: _builtins.str = ...,
+        window_id: _builtins.str = ...,
+        ancestor_session_ids: _abc.Iterable[_builtins.str] | None = ...,
+        tokens: _builtins.int = ...,
+        usd_micros: _builtins.int = ...,
+        limit_tokens: _builtins.int | None = ...,
+        limit_usd_micros: _builtins.int | None = ...,
+        final: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit_tokens", b"_limit_tokens", "_limit_usd_micros", b"_limit_usd_micros", "limit_tokens", b"limit_tokens", "limit_usd_micros", b"limit_usd_micros"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit_tokens", b"_limit_tokens", "_limit_usd_micros", b"_limit_usd_micros", "ancestor_session_ids", b"ancestor_session_ids", "final", b"final", "limit_tokens", b"limit_tokens", "limit_usd_micros", b"limit_usd_micros", "root_session_id", b"root_session_id", "session_id", b"session_id", "tokens", b"tokens", "usd_micros", b"usd_micros", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__limit_tokens: _TypeAlias = _typing.Literal["limit_tokens"]  # noqa: Y015
+    _WhichOneofArgType__limit_tokens: _TypeAlias = _typing.Literal["_limit_tokens", b"_limit_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__limit_usd_micros: _TypeAlias = _typing.Literal["limit_usd_micros"]  # noqa: Y015
+    _WhichOneofArgType__limit_usd_micros: _TypeAlias = _typing.Literal["_limit_usd_micros", b"_limit_usd_micros"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit_tokens) -> _WhichOneofReturnType__limit_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit_usd_micros) -> _WhichOneofReturnType__limit_usd_micros | None: ...
+
+Global___SpendWindowRequest: _TypeAlias = SpendWindowRequest  # noqa: Y015
+
+@_typing.final
+class SpendWindowResponse(_message.Message):
+    """SpendWindowResponse tells what is left under the lowest limit."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEFT_TOKENS_FIELD_NUMBER: _builtins.int
+    LEFT_USD_MICROS_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    left_tokens: _builtins.int
+    """Tokens; absent: no limit stands."""
+    left_usd_micros: _builtins.int
+    """Millionths of a US dollar; absent: no limit stands."""
+    window_id: _builtins.str
+    """The window that was asked about."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing is reserved: SPENDING_LIMIT (EXHAUSTED) or LEASE_LOST (CONFLICT)."""
+
+    def __init__(
+        self,
+        *,
+        left_tokens: _builtins.int | None = ...,
+        left_usd_micros: _builtins.int | None = ...,
+        window_id: _builtins.str = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_left_tokens", b"_left_tokens", "_left_usd_micros", b"_left_usd_micros", "left_tokens", b"left_tokens", "left_usd_micros", b"left_usd_micros", "refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_left_tokens", b"_left_tokens", "_left_usd_micros", b"_left_usd_micros", "left_tokens", b"left_tokens", "left_usd_micros", b"left_usd_micros", "refusal", b"refusal", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__left_tokens: _TypeAlias = _typing.Literal["left_tokens"]  # noqa: Y015
+    _WhichOneofArgType__left_tokens: _TypeAlias = _typing.Literal["_left_tokens", b"_left_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__left_usd_micros: _TypeAlias = _typing.Literal["left_usd_micros"]  # noqa: Y015
+    _WhichOneofArgType__left_usd_micros: _TypeAlias = _typing.Literal["_left_usd_micros", b"_left_usd_micros"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__left_tokens) -> _WhichOneofReturnType__left_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__left_usd_micros) -> _WhichOneofReturnType__left_usd_micros | None: ...
+
+Global___SpendWindowResponse: _TypeAlias = SpendWindowResponse  # noqa: Y015
 
 @_typing.final
 class FailWindowRequest(_message.Message):
@@ -2440,6 +2627,7 @@ class TreeStep(_message.Message):
     TERMINATED_FIELD_NUMBER: _builtins.int
     LOWERED_MICROS_FIELD_NUMBER: _builtins.int
     STREAM_BEGAN_FIELD_NUMBER: _builtins.int
+    SPENT_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session."""
     created_record_json: _builtins.str
@@ -2464,6 +2652,10 @@ class TreeStep(_message.Message):
     def stream_began(self) -> Global___StreamBegan:
         """The first part of a window's answer was released before the window was sealed."""
 
+    @_builtins.property
+    def spent(self) -> Global___SpendWindowRequest:
+        """Model calls of a window that was not sealed were reserved or charged."""
+
     def __init__(
         self,
         *,
@@ -2475,12 +2667,13 @@ class TreeStep(_message.Message):
         terminated: _builtins.bool = ...,
         lowered_micros: _builtins.int = ...,
         stream_began: Global___StreamBegan | None = ...,
+        spent: Global___SpendWindowRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "created_record_json", b"created_record_json", "failed", b"failed", "lowered_micros", b"lowered_micros", "settled", b"settled", "step", b"step", "stream_began", b"stream_began", "terminated", b"terminated"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "created_record_json", b"created_record_json", "failed", b"failed", "lowered_micros", b"lowered_micros", "settled", b"settled", "spent", b"spent", "step", b"step", "stream_began", b"stream_began", "terminated", b"terminated"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "created_record_json", b"created_record_json", "failed", b"failed", "lowered_micros", b"lowered_micros", "session_id", b"session_id", "settled", b"settled", "step", b"step", "stream_began", b"stream_began", "terminated", b"terminated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "created_record_json", b"created_record_json", "failed", b"failed", "lowered_micros", b"lowered_micros", "session_id", b"session_id", "settled", b"settled", "spent", b"spent", "step", b"step", "stream_began", b"stream_began", "terminated", b"terminated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_step: _TypeAlias = _typing.Literal["created_record_json", "settled", "failed", "approval", "terminated", "lowered_micros", "stream_began"]  # noqa: Y015
+    _WhichOneofReturnType_step: _TypeAlias = _typing.Literal["created_record_json", "settled", "failed", "approval", "terminated", "lowered_micros", "stream_began", "spent"]  # noqa: Y015
     _WhichOneofArgType_step: _TypeAlias = _typing.Literal["step", b"step"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_step) -> _WhichOneofReturnType_step | None: ...
 

@@ -85,6 +85,11 @@ class SessionServiceStub:
                 request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowResponse.FromString,
                 _registered_method=True)
+        self.SpendWindow = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/SpendWindow',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.SpendWindowRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.SpendWindowResponse.FromString,
+                _registered_method=True)
         self.AbandonWindow = channel.unary_unary(
                 '/interlock.api.session.v1.SessionService/AbandonWindow',
                 request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AbandonWindowRequest.SerializeToString,
@@ -229,6 +234,16 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SpendWindow(self, request, context):
+        """SpendWindow reserves what the model calls of a window can cost, up the tree, before the provider is asked; or charges what they
+        cost where the window will not be sealed. The settlement of the window takes the place of its reservation. Refused with
+        SPENDING_LIMIT (EXHAUSTED) where a limit of the session or of one above it does not hold the amount: nothing is reserved then.
+        A charge is never refused; without a reservation it changes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def AbandonWindow(self, request, context):
         """AbandonWindow gives the lease of a window back that was never sealed. Nothing is charged.
         """
@@ -357,6 +372,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.HoldWindow,
                     request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowRequest.FromString,
                     response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowResponse.SerializeToString,
+            ),
+            'SpendWindow': grpc.unary_unary_rpc_method_handler(
+                    servicer.SpendWindow,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.SpendWindowRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.SpendWindowResponse.SerializeToString,
             ),
             'AbandonWindow': grpc.unary_unary_rpc_method_handler(
                     servicer.AbandonWindow,
@@ -680,6 +700,33 @@ class SessionService:
             '/interlock.api.session.v1.SessionService/HoldWindow',
             interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowRequest.SerializeToString,
             interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SpendWindow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/SpendWindow',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.SpendWindowRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.SpendWindowResponse.FromString,
             options,
             channel_credentials,
             insecure,

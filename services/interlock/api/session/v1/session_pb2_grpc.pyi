@@ -79,6 +79,12 @@ class SessionServiceStub:
     Until the window is settled, other windows of the session and of its caller see the budget less the hold. Repeated with the
     same amount it changes nothing. A hold ends with the settlement of its window, or with its lease where nothing was released.
     """
+    SpendWindow: _grpc.UnaryUnaryMultiCallable[_session_pb2.SpendWindowRequest, _session_pb2.SpendWindowResponse]
+    """SpendWindow reserves what the model calls of a window can cost, up the tree, before the provider is asked; or charges what they
+    cost where the window will not be sealed. The settlement of the window takes the place of its reservation. Refused with
+    SPENDING_LIMIT (EXHAUSTED) where a limit of the session or of one above it does not hold the amount: nothing is reserved then.
+    A charge is never refused; without a reservation it changes nothing.
+    """
     AbandonWindow: _grpc.UnaryUnaryMultiCallable[_session_pb2.AbandonWindowRequest, _session_pb2.AbandonWindowResponse]
     """AbandonWindow gives the lease of a window back that was never sealed. Nothing is charged."""
     GetSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]
@@ -159,6 +165,12 @@ class SessionServiceAsyncStub(SessionServiceStub):
 
     Until the window is settled, other windows of the session and of its caller see the budget less the hold. Repeated with the
     same amount it changes nothing. A hold ends with the settlement of its window, or with its lease where nothing was released.
+    """
+    SpendWindow: _aio.UnaryUnaryMultiCallable[_session_pb2.SpendWindowRequest, _session_pb2.SpendWindowResponse]  # type: ignore[assignment]
+    """SpendWindow reserves what the model calls of a window can cost, up the tree, before the provider is asked; or charges what they
+    cost where the window will not be sealed. The settlement of the window takes the place of its reservation. Refused with
+    SPENDING_LIMIT (EXHAUSTED) where a limit of the session or of one above it does not hold the amount: nothing is reserved then.
+    A charge is never refused; without a reservation it changes nothing.
     """
     AbandonWindow: _aio.UnaryUnaryMultiCallable[_session_pb2.AbandonWindowRequest, _session_pb2.AbandonWindowResponse]  # type: ignore[assignment]
     """AbandonWindow gives the lease of a window back that was never sealed. Nothing is charged."""
@@ -297,6 +309,18 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Until the window is settled, other windows of the session and of its caller see the budget less the hold. Repeated with the
         same amount it changes nothing. A hold ends with the settlement of its window, or with its lease where nothing was released.
+        """
+
+    @_abc_1.abstractmethod
+    def SpendWindow(
+        self,
+        request: _session_pb2.SpendWindowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.SpendWindowResponse, _abc.Awaitable[_session_pb2.SpendWindowResponse]]:
+        """SpendWindow reserves what the model calls of a window can cost, up the tree, before the provider is asked; or charges what they
+        cost where the window will not be sealed. The settlement of the window takes the place of its reservation. Refused with
+        SPENDING_LIMIT (EXHAUSTED) where a limit of the session or of one above it does not hold the amount: nothing is reserved then.
+        A charge is never refused; without a reservation it changes nothing.
         """
 
     @_abc_1.abstractmethod

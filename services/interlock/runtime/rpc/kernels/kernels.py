@@ -19,9 +19,9 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Refused, invalid, unavailable
 from interlock.domain.ids import SessionId
 from interlock.runtime.rpc.deadline import Deadline
+from interlock.runtime.rpc.kernels.sealing import Sealing
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.settlement.kernel_sealing import Sealing
 
 log = structlog.get_logger()
 
@@ -34,7 +34,7 @@ _LOST = frozenset({"KERNEL_NOT_FOUND", "KERNEL_STATE_UNVERIFIED"})
 
 
 class Kernels:
-    """Kernels of the callers of one sidecar."""
+    """Kernels of the callers of one process."""
 
     def __init__(self, settings: Settings, peers: Peers) -> None:
         self._settings, self._peers = settings, peers

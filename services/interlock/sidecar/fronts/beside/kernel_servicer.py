@@ -10,7 +10,7 @@ from interlock.api.kernel.v1 import kernel_pb2, kernel_pb2_grpc
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import unauthenticated
 from interlock.runtime.keys.api_keys import ApiKeys
-from interlock.sidecar.settlement.kernels import Kernels
+from interlock.runtime.rpc.kernels.kernels import Kernels
 
 TOKEN = "crp-session-token"  # noqa: S105 - a header's name
 

@@ -1,0 +1,1 @@
+"""gRPC services that the sidecar serves beside its own: kernels, and decisions, which it passes on."""

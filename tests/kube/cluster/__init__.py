@@ -1,0 +1,1 @@
+"""The real control plane: etcd, API server and controller manager, with certificates of their own."""

@@ -1,0 +1,1 @@
+"""The client of the decision protocol, without a network."""

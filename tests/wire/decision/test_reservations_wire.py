@@ -1,0 +1,249 @@
+"""What experiments reserve in a real shared kernel, over real gRPC, session and audit services (DEC-13)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import grpc
+import pytest
+
+from interlock.domain.errors import unavailable
+from interlock.runtime.rpc.errors import from_rpc_error
+from interlock.session.wiring import open_service
+from tests.support.decision_kernels import AGENT, UNIT, ReservingClient, SharedKernel
+from tests.support.decision_service import opened_audit, proposes, serving, settings_of
+from tests.support.sidecar.sidecar import Hooked
+
+pytestmark = pytest.mark.req("DEC-13")
+RICH = json.dumps({"trial_active": False, "budget": {"limit": 1_000_000, "used": 0}})
+
+
+@pytest.fixture
+def settings(tmp_path, redis_url):
+    return settings_of(tmp_path, redis_url, allow_unfit_store=True)
+
+
+@pytest.fixture
+async def audit(settings):
+    async with opened_audit(settings) as service:
+        yield service
+
+
+@pytest.fixture
+async def session(settings):
+    service = await open_service(settings)
+    yield service
+    await service.close()
+
+
+@pytest.fixture
+async def kernel(settings, session, audit):
+    shared = SharedKernel(settings, session, audit)
+    await shared.open()
+    return shared
+
+
+@pytest.fixture
+async def search(settings, session, audit, kernel):
+    async with serving(settings, audit, session=session) as stub:
+        client = ReservingClient(stub)
+        await client.open()
+        await client.register(AGENT)
+        yield client
+
+
+def extends(trials: object = 30, **more):
+    """A proposal to extend."""
+    return proposes(
+        "EXTEND_TRIALS", "strategy", risk_level="MEDIUM", parameters_json=json.dumps({"trials": trials}), **more
+    )
+
+
+def mutates(**more):
+    """A cheap second thought, which scores less."""
+    return proposes("MUTATE_SEARCH", "strategy", id="p2", confidence=0.5, **more)
+
+
+async def run(client, cycle, *proposals):
+    """Run a cycle in which the strategy agent proposes. The snapshot claims a budget that nobody has."""
+    async with client.working("strategy", lambda _: {"proposals": proposals}):
+        return await client.run(cycle, snapshot=RICH)
+
+
+async def refused(call) -> str:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    return from_rpc_error(caught.value, "decision").reason
+
+
+async def test_what_is_accepted_is_reserved_and_settled_with_what_it_cost(search, kernel):
+    """40 are held, 25 are spent; again the same answer; the other outcome is refused; the trace names key and figures."""
+    decision = await run(search, 1, extends())
+    assert decision.outcome == "EXTEND_TRIALS"
+    assert await kernel.left() == 60
+    trace = await search.trace(1)
+    reserved = trace["reserved"]
+    assert (reserved["approved"], reserved["costs"]) == (True, {"trials": 40 * UNIT})
+    assert any(f"trials {40 * UNIT} of {100 * UNIT} micros" in line for line in trace["guardrail_checks"])
+
+    settled = await search.settle(1, done=True, trials=25 * UNIT)
+    assert (settled.permit, settled.replayed) == (reserved["key"], False)
+    assert await kernel.left() == 75
+    assert (await search.settle(1, done=True, trials=25 * UNIT)).replayed
+    assert await refused(search.settle(1, done=False)) == "KERNEL_EXECUTION_UNKNOWN"
+    assert await refused(search.settle(1, done=True, trials=26 * UNIT)) == "KERNEL_KEY_REUSED"
+    assert (await search.replay(1)).same
+    assert await kernel.left() == 75
+
+
+async def test_what_was_not_done_is_given_back(search, kernel):
+    """A cycle that reserved nothing has nothing to settle, and more than was reserved is not what it cost."""
+    await run(search, 1, extends())
+    assert await refused(search.settle(1, done=True, trials=41 * UNIT)) == "DECISION_SETTLEMENT_REFUSED"
+    await search.settle(1, done=False)
+    assert await kernel.left() == 100
+    await run(search, 2)
+    assert await refused(search.settle(2, done=True)) == "DECISION_NOTHING_RESERVED"
+    assert await refused(search.settle(3, done=True)) == "DECISION_CYCLE_NOT_FOUND"
+    assert await refused(search.settle(1, done=False, trials=1)) == "DECISION_COSTS_INVALID"
+
+
+async def test_the_guard_reads_the_kernel_and_not_the_snapshot(search, kernel):
+    """The third of 40 does not fit into 100, whatever the snapshot says; nor do 41 trials into a permit of 40."""
+    outcomes = [await run(search, cycle, extends()) for cycle in (1, 2, 3)]
+
+    assert [one.outcome for one in outcomes] == ["EXTEND_TRIALS", "EXTEND_TRIALS", "CONTINUE"]
+    assert [one.reason for one in outcomes[2].rejected] == ["BUDGET_EXCEEDED"]
+    assert any(f"trials {40 * UNIT} of {20 * UNIT} micros" in one for one in outcomes[2].guardrail_checks)
+    assert await kernel.left() == 20
+
+
+async def test_a_proposal_above_its_permit_is_rejected(search, kernel):
+    """Also one whose figure is missing; nothing is reserved."""
+    reasons = [(await run(search, cycle, extends(trials))).rejected[0].reason for cycle, trials in ((1, 41), (2, "x"))]
+
+    assert reasons == ["BUDGET_ABOVE_PERMIT", "BUDGET_COST_UNKNOWN"]
+    assert await kernel.left() == 100
+
+
+async def test_what_the_kernel_refuses_is_rejected_and_the_next_best_is_reserved(settings, session, audit, kernel):
+    """An invariant stands against the first; the second is accepted in the same cycle, and the trace replays."""
+    async with serving(settings, audit, session=session) as stub:
+        client = ReservingClient(stub, experiment="other")
+        await client.open(extend="break")
+        await client.register(AGENT)
+        decision = await run(client, 1, extends(1), mutates())
+
+        assert decision.outcome == "MUTATE_SEARCH"
+        assert [one.reason for one in decision.rejected] == ["BUDGET_PERMIT_REFUSED"]
+        assert any("INVARIANT_BROKEN" in line for line in decision.guardrail_checks)
+        assert await kernel.left() == 99
+        assert (await client.replay(1)).same
+
+
+async def test_a_child_of_the_kernel_has_its_own_limit(settings, session, audit, kernel):
+    """What is left is the least of all above it."""
+    await kernel.child("writer", 50)
+    async with serving(settings, audit, session=session) as stub:
+        client = ReservingClient(stub, experiment="other")
+        await client.open(child="writer")
+        await client.register(AGENT)
+        found = [await run(client, cycle, extends()) for cycle in (1, 2)]
+
+    assert [one.outcome for one in found] == ["EXTEND_TRIALS", "CONTINUE"]
+    assert [one.reason for one in found[1].rejected] == ["BUDGET_EXCEEDED"]
+    assert await kernel.left() == 60
+
+
+async def test_without_the_kernel_the_guard_rejects_and_the_experiment_goes_on(settings, session, audit, kernel):
+    """The session service is down: BUDGET_KERNEL_UNAVAILABLE, CONTINUE; back again, the next cycle reserves."""
+    down = asyncio.Event()
+
+    async def refuse(_request):
+        if down.is_set():
+            raise unavailable("SESSION_BROKEN_BY_TEST", "not now")
+
+    async with serving(settings, audit, session=Hooked(session, StepKernel=refuse)) as stub:
+        client = ReservingClient(stub)
+        await client.open()
+        await client.register(AGENT)
+        down.set()
+        decision = await run(client, 1, extends())
+        assert decision.outcome == "CONTINUE"
+        assert [one.reason for one in decision.rejected] == ["BUDGET_KERNEL_UNAVAILABLE"]
+        down.clear()
+        assert (await run(client, 2, extends())).outcome == "EXTEND_TRIALS"
+        assert (await client.replay(1)).same
+    assert await kernel.left() == 60
+
+
+async def test_a_kernel_that_was_never_opened_rejects(settings, session, audit):
+    """Named as what it is."""
+    async with serving(settings, audit, session=session) as stub:
+        client = ReservingClient(stub)
+        await client.open()
+        await client.register(AGENT)
+        decision = await run(client, 1, extends())
+
+    assert [one.reason for one in decision.rejected] == ["BUDGET_KERNEL_UNAVAILABLE"]
+    assert any("KERNEL_NOT_FOUND" in line for line in decision.guardrail_checks)
+
+
+async def test_what_a_broken_cycle_reserved_is_taken_back(settings, session, audit, kernel):
+    """The permit was given and the seal refused; the cycle is run again and decides otherwise: its 40 come back."""
+    broken = asyncio.Event()
+
+    async def refuse(_request):
+        if broken.is_set():
+            raise unavailable("AUDIT_BROKEN_BY_TEST", "not now")
+
+    async with serving(settings, Hooked(audit, SealDecision=refuse), session=session) as stub:
+        client = ReservingClient(stub)
+        await client.open()
+        await client.register(AGENT)
+        broken.set()
+        assert await refused(run(client, 1, extends())) == "AUDIT_BROKEN_BY_TEST"
+        assert await kernel.left() == 60
+        broken.clear()
+        assert (await run(client, 1, mutates())).outcome == "MUTATE_SEARCH"
+        assert await kernel.left() == 99
+
+
+async def test_a_cycle_that_is_run_again_takes_the_permit_that_it_has(settings, session, audit, kernel):
+    """It is reserved once, however often the seal was refused."""
+    broken = asyncio.Event()
+
+    async def refuse(_request):
+        if broken.is_set():
+            raise unavailable("AUDIT_BROKEN_BY_TEST", "not now")
+
+    async with serving(settings, Hooked(audit, SealDecision=refuse), session=session) as stub:
+        client = ReservingClient(stub)
+        await client.open()
+        await client.register(AGENT)
+        broken.set()
+        assert await refused(run(client, 1, extends())) == "AUDIT_BROKEN_BY_TEST"
+        broken.clear()
+        assert (await run(client, 1, extends())).outcome == "EXTEND_TRIALS"
+        assert await kernel.left() == 60
+        await client.settle(1, done=False)
+        assert await kernel.left() == 100
+
+
+async def test_two_experiments_never_accept_more_than_the_kernel_has(settings, session, audit, kernel):
+    """Two services decide at once, three cycles each, of 40: two are accepted of six."""
+    async with (
+        serving(settings, audit, session=session) as one,
+        serving(settings, audit, session=session) as other,
+    ):
+        clients = [ReservingClient(one, experiment="first"), ReservingClient(other, experiment="second")]
+        for client in clients:
+            await client.open()
+            await client.register(AGENT)
+        outcomes = []
+        for cycle in (1, 2, 3):
+            outcomes += await asyncio.gather(*(run(client, cycle, extends()) for client in clients))
+
+    assert [one.outcome for one in outcomes].count("EXTEND_TRIALS") == 2
+    assert await kernel.left() == 20
