@@ -12,6 +12,7 @@ from interlock.domain.errors import Kind
 from interlock.domain.session.caller import CallerAsk, caller_id_of, rebuild
 from interlock.domain.session.hold import BudgetHold, HoldWindow
 from interlock.domain.session.restore import SessionBegan, StreamBegan, replayed
+from interlock.domain.session.session_refusals import LEFT_OPEN
 from interlock.domain.session.state import Lease, Status
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
@@ -233,3 +234,29 @@ async def test_a_rebuilt_session_frees_what_its_caller_held_for_a_settled_window
 
     assert known.now.held == (0 if ended == "settled" else 350_000)
     assert known.now.left == 10_000_000 - (50_000 if ended == "settled" else 0)
+
+
+@pytest.mark.req("BUD-11", "BUD-8")
+@pytest.mark.parametrize("holder", ["the session", "its caller"])
+async def test_a_refusal_for_what_is_held_names_the_windows_that_ran_out(store, holder):
+    """No opening looks at a lost stream where what it holds leaves nothing to open with, so the refusal names it; freed, all goes on."""
+    caller = CallerAsk(caller_id_of(f"{holder} {type(store).__name__}"), 7, Micros(1_000_000))
+    await store.restore_caller(caller.caller_id, rebuild(7, caller.cap, []))
+    await store.start(new_state(caller_id=caller.caller_id), caller)
+    await store.open(replace(first_ask(1), caller=caller))
+    await store.hold(
+        HoldWindow(SESSION, SESSION, window_id(1), Micros(350_000), Micros(1_000_000), caller.caller_id, 7)
+    )
+    late = replace(first_ask(2), caller=caller, now_ms=NOW_MS + LEASE_MS)
+    if holder == "the session":
+        late = replace(late, token_budget=Micros(450_000))
+    else:
+        await store.restore_caller(caller.caller_id, rebuild(7, caller.cap, [(7, session_id(2), Micros(550_000))]))
+    in_time = await refused(store.open(replace(late, now_ms=NOW_MS + 1)))
+    no = await refused(store.open(late))
+    await store.abandon(SESSION, SESSION, window_id(1), caller.caller_id)
+    await store.open(late)
+
+    assert (in_time.reason, no.reason) == ("BUDGET_HELD" if holder == "the session" else "WINDOW_IN_FLIGHT", "BUDGET_HELD")
+    assert LEFT_OPEN not in in_time.metadata
+    assert no.metadata[LEFT_OPEN] == f"{window_id(1)} LINEAR -"

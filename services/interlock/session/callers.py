@@ -12,7 +12,7 @@ from interlock.domain.budget import Micros
 from interlock.domain.errors import Refused
 from interlock.domain.ids import SessionId
 from interlock.domain.session.caller import CallerAsk, CallerView, caller_id_of, rebuild, view_of
-from interlock.domain.session.session_refusals import CALLER_UNVERIFIED, refusal
+from interlock.domain.session.session_refusals import CALLER_UNVERIFIED, LEFT_OPEN, refusal
 from interlock.domain.session.token import Token, caller_of
 from interlock.runtime.clock import Clock, iso8601
 from interlock.session import metrics
@@ -103,6 +103,8 @@ class Callers:
             if refused.reason == CALLER_UNVERIFIED:
                 since_us = max(0, self.clock() - (MARGIN_PERIODS * self.rules.caller_period_s) * SECOND_US)
                 refused.metadata |= {"caller_id": caller_id, "since": iso8601(since_us)}
+            elif LEFT_OPEN in refused.metadata:
+                refused.metadata["caller_id"] = caller_id  # what is freed there is freed for it too
             elif refused.reason == "CALLER_BUDGET_DEPLETED":
                 metrics.CALLERS_REFUSED.inc()
                 ends_at = (int(refused.metadata["period"]) + 1) * self.rules.caller_period_s

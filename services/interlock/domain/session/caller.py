@@ -100,10 +100,11 @@ class Begun:
     caller: CallerView | None = None
 
 
-def enter(state: CallerState | None, ask: CallerAsk) -> tuple[CallerState, CallerView]:
+def enter(state: CallerState | None, ask: CallerAsk, left_open: str = "") -> tuple[CallerState, CallerView]:
     """Return the caller in its present period, which begins now when its time has come.
 
-    Refused with CALLER_BUDGET_UNVERIFIED for one that is not there, and with CALLER_BUDGET_DEPLETED.
+    Refused with CALLER_BUDGET_UNVERIFIED for one that is not there, with CALLER_BUDGET_DEPLETED, and with BUDGET_HELD, which names
+    the windows that were *left_open* in the session that asks and hold something: it is the caller's too.
     """
     state = _there(state)
     if ask.number > state.now.number:
@@ -111,7 +112,7 @@ def enter(state: CallerState | None, ask: CallerAsk) -> tuple[CallerState, Calle
     if state.now.left <= OPEN_AT:
         raise refusal("CALLER_BUDGET_DEPLETED", state.now.left, state.now.number)
     if state.now.left - state.now.held <= OPEN_AT:
-        raise refusal("BUDGET_HELD")
+        raise refusal("BUDGET_HELD", 0, left_open)
     return state, view_of(ask.caller_id, state)
 
 

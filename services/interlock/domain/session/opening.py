@@ -111,7 +111,7 @@ def _alive(state: SessionState | None, ask: OpenWindow) -> SessionState:
     if (left := min(state.budget, ask.token_budget)) <= OPEN_AT:
         raise refusal("BUDGET_DEPLETED", left)
     if left - _held_by_others(state, ask) <= OPEN_AT:
-        raise refusal("BUDGET_HELD")
+        raise refusal("BUDGET_HELD", 0, holding_text(state, _leases(state, ask)[1]))
     return state
 
 
@@ -135,6 +135,12 @@ def check_limits(state: SessionState, number: int, leases: Iterable[Lease], left
 def left_open_text(leases: Iterable[Lease]) -> str:
     """Return leases that ran out as words: ``<window> <pattern> <parents joined by +, or ->``, joined by commas."""
     return ",".join(f"{lease.window_id} {lease.pattern} {'+'.join(lease.parent_ids) or '-'}" for lease in leases)
+
+
+def holding_text(state: SessionState, left_open: Iterable[Lease]) -> str:
+    """Return those of the leases that ran out, *left_open*, whose windows still hold something, as words."""
+    holding = {hold.window_id for hold in state.holds}
+    return left_open_text(lease for lease in left_open if lease.window_id in holding)
 
 
 def _full(reason: str, most: int, attempted: int, left_open: Sequence[Lease]) -> Refused:

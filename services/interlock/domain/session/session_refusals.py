@@ -109,9 +109,12 @@ def _in_flight(left_ms: int, _: int) -> Refused:
     return made
 
 
-def _held(*_: Any) -> Refused:
+def _held(_: Any = 0, left_open: Any = 0) -> Refused:
+    """Refuse what is held; windows that were left open there (``left_open_text``) may be what holds it, and are named."""
     made = conflict("BUDGET_HELD", "what is left of the budget is held by an answer that is being streamed; try again")
     made.retry_after_ms = 1000
+    if left_open:
+        made.metadata[LEFT_OPEN] = left_open
     return made
 
 

@@ -34,12 +34,61 @@ end
 if not status or win > top then
   return {'SESSION_STATE_LOST', 0, 0}
 end
+-- Leases of others that are held, and those that ran out: their windows may have been sealed.
+local held, waited = leases_of(s[10]), leases_of(s[11])
+local live, waiting = {}, {}
+for _, lease in ipairs(held) do
+  if lease.id ~= window then
+    if lease.ends > now then
+      live[#live + 1] = lease
+    elseif lease.pattern ~= VOID then
+      waiting[#waiting + 1] = lease
+    end
+  end
+end
+for _, lease in ipairs(waited) do
+  if lease.id ~= window then
+    waiting[#waiting + 1] = lease
+  end
+end
+local report, lapsed_hold = '', 0
+if #waiting > 0 then
+  local first = table.remove(waiting, 1)
+  report = text_of({first}) -- each opening names another one, so all of them are looked at in turn
+  waiting[#waiting + 1] = first
+  local _, _, kept_back = held_without(s[22], first.id)
+  lapsed_hold = kept_back and kept_back.amount or 0
+  local lines, kept = 0, {}
+  for _, lease in ipairs(waiting) do
+    lines = lines + (lease.pattern == LINEAR and 1 or 0)
+  end
+  for _, lease in ipairs(waiting) do
+    if lease.pattern == LINEAR and lines > UNSETTLED_KEPT then
+      lines = lines - 1
+    else
+      kept[#kept + 1] = lease
+    end
+  end
+  waiting = kept
+end
+
+-- Nothing opens a window of a session that is full, or whose budget is held: whoever is refused is told what ran out there, and
+-- has it settled.
+local left_open, holding = {}, {}
+for _, lease in ipairs(waiting) do
+  local entry = lease.id .. ' ' .. PATTERN_NAMES[lease.pattern] .. ' ' .. lease.parents
+  local _, _, kept_back = held_without(s[22], lease.id)
+  left_open[#left_open + 1] = entry
+  holding[#holding + 1] = kept_back and entry
+end
+left_open, holding = table.concat(left_open, ','), table.concat(holding, ',')
+
 if math.min(budget, sb) <= OPEN_AT then
   return {'BUDGET_DEPLETED', math.min(budget, sb), 0}
 end
 local elsewhere = held_without(s[22], window)
 if math.min(budget, sb) - elsewhere <= OPEN_AT then
-  return {'BUDGET_HELD', 0, 0}
+  return {'BUDGET_HELD', 0, holding}
 end
 local ancestors = {}
 for i = 2, #KEYS do
@@ -61,8 +110,6 @@ local limited = string.find(s[23] or '', '%d') and 1 or 0
 for _, a in ipairs(above) do
   limited = string.find(a.limits or '', '%d') and 1 or limited
 end
-
-local held, waited = leases_of(s[10]), leases_of(s[11])
 
 -- {id, outcome, children, index, path, hmac, continuation, number}
 local function windows_of(ids)
@@ -281,50 +328,8 @@ end
 local mine = {id = window, ends = now + tonumber(ARGV[3]), pattern = pattern,
   parents = #ids > 0 and table.concat(ids, '+') or '-'}
 
--- Leases of others that are held, and those that ran out: their windows may have been sealed.
-local live, waiting = {}, {}
-for _, lease in ipairs(held) do
-  if lease.id ~= window then
-    if lease.ends > now then
-      live[#live + 1] = lease
-    elseif lease.pattern ~= VOID then
-      waiting[#waiting + 1] = lease
-    end
-  end
-end
-for _, lease in ipairs(waited) do
-  if lease.id ~= window then
-    waiting[#waiting + 1] = lease
-  end
-end
-local report, lapsed_hold = '', 0
-if #waiting > 0 then
-  local first = table.remove(waiting, 1)
-  report = text_of({first}) -- each opening names another one, so all of them are looked at in turn
-  waiting[#waiting + 1] = first
-  local _, _, kept_back = held_without(s[22], first.id)
-  lapsed_hold = kept_back and kept_back.amount or 0
-  local lines, kept = 0, {}
-  for _, lease in ipairs(waiting) do
-    lines = lines + (lease.pattern == LINEAR and 1 or 0)
-  end
-  for _, lease in ipairs(waiting) do
-    if lease.pattern == LINEAR and lines > UNSETTLED_KEPT then
-      lines = lines - 1
-    else
-      kept[#kept + 1] = lease
-    end
-  end
-  waiting = kept
-end
-
--- Nothing opens a window of a session that is full: whoever is refused is told what ran out there, and has it settled.
 local function full(reason, most, attempted)
-  local entries = {}
-  for i, lease in ipairs(waiting) do
-    entries[i] = lease.id .. ' ' .. PATTERN_NAMES[lease.pattern] .. ' ' .. lease.parents
-  end
-  return {reason, most, int(attempted) .. (#entries > 0 and ' ' .. table.concat(entries, ',') or '')}
+  return {reason, most, int(attempted) .. (left_open ~= '' and ' ' .. left_open or '')}
 end
 
 if number > max_windows then
@@ -371,7 +376,7 @@ if caller_key then
     return {'CALLER_BUDGET_DEPLETED', math.max(0, caller[2] - caller[3]), caller[1]}
   end
   if caller[2] - caller[3] - caller[6] <= OPEN_AT then
-    return {'BUDGET_HELD', 0, 0}
+    return {'BUDGET_HELD', 0, holding}
   end
   if caller[5] == 1 then
     caller_begins(caller_key, caller[1], caller[4], caller[2], ARGV[10])

@@ -13,7 +13,7 @@ from interlock.domain.session.caller import Begun, CallerAsk, CallerState, Calle
 from interlock.domain.session.delegating import Delegated, ParentView
 from interlock.domain.session.hold import HoldWindow
 from interlock.domain.session.holding import caller_freed, caller_rebuilt, hold_window
-from interlock.domain.session.opening import open_window
+from interlock.domain.session.opening import holding_text, open_window
 from interlock.domain.session.restore import merged
 from interlock.domain.session.rule import (
     States,
@@ -195,7 +195,7 @@ class MemoryStore:
     async def open(self, ask: OpenWindow) -> OpenedWindow:
         """Take the lease of the next window."""
         state, opened = open_window(self._tree(ask.root_session_id), ask)
-        view = self._enter(ask.caller)
+        view = self._enter(ask.caller, holding_text(state, state.expired))
         self._keep(state)
         return replace(opened, caller=view)
 
@@ -308,10 +308,10 @@ class MemoryStore:
     async def close(self) -> None:
         """BudgetHold nothing."""
 
-    def _enter(self, ask: CallerAsk | None) -> CallerView | None:
+    def _enter(self, ask: CallerAsk | None, left_open: str = "") -> CallerView | None:
         if ask is None:
             return None
-        self._callers[ask.caller_id], view = enter(self._callers.get(ask.caller_id), ask)
+        self._callers[ask.caller_id], view = enter(self._callers.get(ask.caller_id), ask, left_open)
         return view
 
     def _tree(self, root: SessionId) -> States:

@@ -93,7 +93,9 @@ class SettlementEffects:
         session_id, window_id = opened.session_id, opened.unsettled_window_id
         sealed = await self._audit.find_window(session_id, window_id, deadline)
         if sealed is None and opened.unsettled_hold_micros:
-            sealed = await self._lost_stream(opened, window_id, deadline)
+            sealed = await self._lost_stream(
+                session_id, opened.root_session_id, window_id, opened.caller_budget.caller_id, deadline
+            )
         if sealed is not None:
             await self._close(session_id, window_id, sealed, reply, deadline, most=opened.max_windows)
         elif opened.unsettled_pattern == events.FAN_OUT:
@@ -108,15 +110,20 @@ class SettlementEffects:
     async def settle_crowding(
         self, refused: Refused, left_open: str, reply: ResponseHeaders, deadline: Deadline
     ) -> None:
-        """Settle or fail the windows that were left open in a session that is full, for a call that was *refused* there.
+        """Settle or fail the windows that were left open in a session that is full or held, for a call that was *refused* there.
 
-        No opening looks at them any more: without this, a charge that was sealed would never count, and a fan-in would wait for parts
-        that were never sealed. Refused with WINDOW_ALREADY_SETTLED and a fresh token when one was sealed.
+        No opening looks at them any more: without this, a charge that was sealed would never count, a stream that was lost would hold
+        its budget for ever, and a fan-in would wait for parts that were never sealed. Refused with WINDOW_ALREADY_SETTLED and a fresh
+        token when one was sealed.
         """
         session_id, root = refused.metadata["session_id"], refused.metadata["root_session_id"]
+        caller_id = refused.metadata.pop("caller_id", "")
         for entry in left_open.split(","):
             window_id, pattern, parents = entry.split(" ")
             sealed = await self._audit.find_window(session_id, window_id, deadline)
+            if sealed is None and pattern == "LINEAR":  # no other window is released in parts
+                freed = caller_id if refused.reason == "BUDGET_HELD" else None
+                sealed = await self._lost_stream(session_id, root, window_id, freed, deadline)
             if sealed is not None:
                 await self._close(session_id, window_id, sealed, reply, deadline, most=0)
             elif pattern == events.FAN_OUT:
@@ -134,7 +141,9 @@ class SettlementEffects:
         """
         deadline = Deadline(self._session.timeout_s)
         try:
-            sealed = await self._lost_stream(opened, opened.window_id, deadline)
+            sealed = await self._lost_stream(
+                opened.session_id, opened.root_session_id, opened.window_id, opened.caller_budget.caller_id, deadline
+            )
             if sealed is not None:
                 commit = settlement(sealed)
                 await self.record(await self._session.commit_window(commit, deadline), commit, deadline)
@@ -144,18 +153,21 @@ class SettlementEffects:
             )
 
     async def _lost_stream(
-        self, opened: session_pb2.OpenedWindow, window_id: str, deadline: Deadline
+        self, session_id: str, root: str, window_id: str, caller_id: str | None, deadline: Deadline
     ) -> audit_pb2.GetWindowResponse | None:
-        """Seal a window of *opened*'s session that ended while it released parts, at what it holds; where none left, free that."""
-        session_id, root = opened.session_id, opened.root_session_id
+        """Seal a window that ended while it released parts, at what it holds. Where none left, free that, for *caller_id* too.
+
+        Without a *caller_id* nothing is freed: a window that holds nothing may still be sealed.
+        """
         record = await self._audit.get_tree_record(root, deadline)
         steps = [step for step in record.steps if step.window_id == window_id]
         begun = [json.loads(step.data_json) for step in steps if step.event_type == stream_events.BEGUN]
         parts = [json.loads(step.data_json) for step in steps if step.event_type == stream_events.PART]
+        if not begun and caller_id is None:
+            return None
         if not begun:
             request = session_pb2.AbandonWindowRequest(
-                session_id=session_id, root_session_id=root, window_id=window_id,
-                caller_id=opened.caller_budget.caller_id,
+                session_id=session_id, root_session_id=root, window_id=window_id, caller_id=caller_id,
             )  # fmt: skip
             await self._session.abandon_window(request, deadline)
             return None
