@@ -445,3 +445,43 @@ async def test_a_stream_that_nobody_closed_is_charged_what_it_held(tmp_path, pro
     assert (sealed[1]["status"], sealed[1]["charge_micros"]) == ("HALTED", 350_000)
     assert after.headers["crp-agent-safety-budget"] == "0.65"
     assert not valid.faults
+
+
+@pytest.mark.req("BUD-8")
+async def test_a_lost_stream_whose_hold_leaves_nothing_is_closed_by_the_call_that_it_refuses(tmp_path, provider, upstream):
+    """A branch spends what the hold had left. No window opens any more, so the call that is refused has the lost one charged."""
+    down, heard = Down(), threading.Event()
+
+    def wrap(services):
+        return {**services, "audit": Hooked(services["audit"], Append=down)}
+
+    limits = {"request_timeout_s": 2.0, "rpc_timeout_s": 0.5}
+    async with running_sidecar(tmp_path, upstream=upstream, wrap=wrap, dpe=DpeDouble(), **limits) as sidecar:
+        first = await sidecar.chat()
+        branch = {"CRP-Session-Token": token_of(first), "CRP-Session-Action": "branch"}
+        second = await sidecar.chat(token=token_of(first))
+        script = spoken(FIRST, SECOND)
+        streams(provider, [*script[:3], heard, *script[3:]])
+        body = {"model": "m", "messages": QUESTION, "stream": True}
+        sent = {"CRP-Stream-Final": "event", "CRP-Session-Token": token_of(second)}
+        async with sidecar.client.stream("POST", "/v1/chat/completions", json=body, headers=sent) as answer:
+            async for _ in answer.aiter_text():
+                down.now = True
+                heard.set()
+        provider.answers("Fine.")
+        down.now = False
+        sidecar.dpe.report = a_report("CRITICAL")
+        spent = await sidecar.chat(headers=branch)
+        spent = await sidecar.chat(token=token_of(spent))
+        sidecar.dpe.report = None
+        while_it_may_end = await sidecar.chat(token=token_of(second))
+        async with asyncio.timeout(15):
+            while (closed := await sidecar.chat(token=token_of(second))).json().get("reason") == "BUDGET_HELD":
+                await asyncio.sleep(0.1)
+        found = await sidecar.events(first.headers["crp-context-session-id"])
+    (ended,) = [json.loads(one.data_json) for one in found if one.event_type == "STREAM_ENDED"]
+
+    assert reason_of(while_it_may_end) == "BUDGET_HELD"
+    assert "left_open" not in while_it_may_end.text
+    assert reason_of(closed) == "WINDOW_ALREADY_SETTLED"
+    assert (ended["ending"], ended["running_hash"]) == ("LOST", hashed(FIRST))
