@@ -257,6 +257,9 @@ async def test_a_refusal_for_what_is_held_names_the_windows_that_ran_out(store, 
     await store.abandon(SESSION, SESSION, window_id(1), caller.caller_id)
     await store.open(late)
 
-    assert (in_time.reason, no.reason) == ("BUDGET_HELD" if holder == "the session" else "WINDOW_IN_FLIGHT", "BUDGET_HELD")
+    assert (in_time.reason, no.reason) == (
+        "BUDGET_HELD" if holder == "the session" else "WINDOW_IN_FLIGHT",
+        "BUDGET_HELD",
+    )
     assert LEFT_OPEN not in in_time.metadata
     assert no.metadata[LEFT_OPEN] == f"{window_id(1)} LINEAR -"

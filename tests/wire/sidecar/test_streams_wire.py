@@ -448,7 +448,9 @@ async def test_a_stream_that_nobody_closed_is_charged_what_it_held(tmp_path, pro
 
 
 @pytest.mark.req("BUD-8")
-async def test_a_lost_stream_whose_hold_leaves_nothing_is_closed_by_the_call_that_it_refuses(tmp_path, provider, upstream):
+async def test_a_lost_stream_whose_hold_leaves_nothing_is_closed_by_the_call_that_it_refuses(
+    tmp_path, provider, upstream
+):
     """A branch spends what the hold had left. No window opens any more, so the call that is refused has the lost one charged."""
     down, heard = Down(), threading.Event()
 

@@ -163,13 +163,12 @@ class SettlementEffects:
         steps = [step for step in record.steps if step.window_id == window_id]
         begun = [json.loads(step.data_json) for step in steps if step.event_type == stream_events.BEGUN]
         parts = [json.loads(step.data_json) for step in steps if step.event_type == stream_events.PART]
-        if not begun and caller_id is None:
-            return None
         if not begun:
-            request = session_pb2.AbandonWindowRequest(
-                session_id=session_id, root_session_id=root, window_id=window_id, caller_id=caller_id,
-            )  # fmt: skip
-            await self._session.abandon_window(request, deadline)
+            if caller_id is not None:
+                request = session_pb2.AbandonWindowRequest(
+                    session_id=session_id, root_session_id=root, window_id=window_id, caller_id=caller_id,
+                )  # fmt: skip
+                await self._session.abandon_window(request, deadline)
             return None
         last: dict[str, Any] = max(parts, key=lambda part: part["part"], default={})
         spent = [json.loads(step.data_json) for step in steps if step.event_type == spending_events.RESERVED]
