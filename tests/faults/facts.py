@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+FULL, DEPLETED_AT = 1_000_000, 100_000
+"""A whole safety budget, and what counts as spent, millionths."""
 
 CHAT, LOOK, DELEGATE, PLAIN, END = "chat", "look", "delegate", "plain", "end"
 """Kinds of calls; a plain one has no token and is bound by a name, an end is a client's end of its session."""
@@ -65,6 +69,11 @@ class Call:
     def hmac(self) -> str:
         """HMAC of the window that the answer is, where one was sealed."""
         return self.headers.get("crp-provenance-hmac", "")
+
+    @property
+    def budget_told(self) -> int | None:
+        """What is left of its session's budget as its client was told, millionths."""
+        return self.budget if self.budget is not None else micros_in(self.headers.get("crp-agent-safety-budget"))
 
 
 @dataclass(frozen=True)
@@ -237,3 +246,11 @@ class Facts:
     """Sessions that no client can go on with: their tokens were signed under a clock that was wrong."""
     secrets: frozenset[str] = frozenset()
     """Session tokens and the like that no provider may be sent."""
+
+
+def micros_in(text: str | None) -> int | None:
+    """Return a budget as a header writes it, millionths; ``None`` where there is none."""
+    if text is None or not re.fullmatch(r"[01]\.\d{1,6}", text):
+        return None
+    whole, part = text.split(".")
+    return int(whole) * FULL + int(part.ljust(6, "0"))

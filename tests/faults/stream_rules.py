@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.faults.facts import RELEASED, Call, Event, Facts, Seal, Session
+from tests.faults.facts import DEPLETED_AT, RELEASED, Call, Event, Facts, Seal, Session
 
 BEGUN, PART, ENDED, SEALED, FAILED = "STREAM_BEGUN", "STREAM_PART", "STREAM_ENDED", "WINDOW_SEALED", "WINDOW_FAILED"
 COMPLETE, LOST = "COMPLETE", "LOST"
@@ -188,10 +188,14 @@ def _windows(sessions: Sequence[Session], facts: Facts) -> set[str]:
 
 
 def nothing_is_heard_after_the_end(facts: Facts) -> Iterator[str]:
-    """Of an answer that was asked for after its session was told to be spent no part is received, whatever becomes of it."""
+    """Of an answer that was asked for after its session was told to be spent no part is received, whatever becomes of it.
+
+    An answer that is halted for what a lost stream holds is no such end: the session goes on with what is freed.
+    """
     ends: dict[str, float] = {}
     for call in facts.calls:
-        if call.reason == "BUDGET_DEPLETED" and call.session_id and not call.heard:
+        spent = call.budget_told is not None and call.budget_told <= DEPLETED_AT
+        if call.reason == "BUDGET_DEPLETED" and spent and call.session_id and not call.heard:
             ends[call.session_id] = min(call.ended, ends.get(call.session_id, call.ended))
     for call in facts.calls:
         if call.heard and not call.approval and call.started > ends.get(call.session_id, call.started):

@@ -16,10 +16,22 @@ from dataclasses import dataclass
 from interlock.domain.policy.policy_order import relaxations
 from interlock.domain.policy.policy_text import parse
 from tests.faults import kernel_rules, stream_rules
-from tests.faults.facts import CHAT, END, LOOK, RELEASED, WRITTEN_ANEW, Call, Facts, Seal, Session, Window
+from tests.faults.facts import (
+    CHAT,
+    DEPLETED_AT,
+    END,
+    FULL,
+    LOOK,
+    RELEASED,
+    WRITTEN_ANEW,
+    Call,
+    Facts,
+    Seal,
+    Session,
+    Window,
+    micros_in,
+)
 
-FULL = 1_000_000
-DEPLETED_AT = 100_000
 REVIEWED_AT = 500_000
 HIGH, CRITICAL = 150_000, 350_000
 """What such an answer costs."""
@@ -134,7 +146,7 @@ def told_never_rises(facts: Facts) -> Iterator[str]:
         if call.kind == CHAT and call.hmac and call.status in {RELEASED, HALTED}:
             token = claims_of(token_in(call.headers))
             for text in (call.headers.get("crp-agent-safety-budget"), str(token["sb"]) if token else None):
-                if (left := _micros(text)) is not None:
+                if (left := micros_in(text)) is not None:
                     told[call.session_id].append((call, left))
     for session, each in told.items():
         for later, left in each:
@@ -157,11 +169,11 @@ def told_budgets_are_the_stores(facts: Facts) -> Iterator[str]:
         window = windows.get(call.hmac)
         if window is None or call.kind != CHAT or call.status not in {RELEASED, HALTED}:
             continue  # a refusal tells what was known when it was refused
-        told = _micros(call.headers.get("crp-agent-safety-budget"))
+        told = micros_in(call.headers.get("crp-agent-safety-budget"))
         if told is not None and told > window.path_budget + below[call.hmac]:
             yield f"call {call.number} was told {told}; {window.window_id} has {window.path_budget}"
         token = claims_of(token_in(call.headers))
-        signed = _micros(str(token["sb"])) if token and token["ct"] == window.hmac else None
+        signed = micros_in(str(token["sb"])) if token and token["ct"] == window.hmac else None
         if signed is not None and not kept[call.hmac] <= signed <= window.path_budget + below[call.hmac]:
             yield f"the token of call {call.number} says {token['sb']}; {window.window_id} has {window.path_budget}"
 
@@ -174,7 +186,7 @@ def nothing_after_the_end(facts: Facts) -> Iterator[str]:
     windows = {window.hmac: window for session in facts.sessions for window in _settled(session)}
     ends: dict[str, float] = {}
     for call in facts.calls:
-        budget = call.budget if call.budget is not None else _micros(call.headers.get("crp-agent-safety-budget"))
+        budget = call.budget_told
         if call.kind in {CHAT, LOOK} and call.session_id and budget is not None and budget <= DEPLETED_AT:
             ends[call.session_id] = min(call.ended, ends.get(call.session_id, call.ended))
     for call in _released(facts):
@@ -201,7 +213,7 @@ def nothing_below_an_end(facts: Facts) -> Iterator[str]:
     for call in facts.calls:
         if call.kind == END and call.status == RELEASED and call.session_id:
             ends[call.session_id] = min(call.ended, ends.get(call.session_id, call.ended))
-        left = call.budget if call.budget is not None else _micros(call.headers.get("crp-agent-safety-budget"))
+        left = call.budget_told
         if call.kind in {CHAT, LOOK, END} and call.session_id and left is not None and left <= DEPLETED_AT:
             spent[call.session_id] = min(call.ended, spent.get(call.session_id, call.ended))
     for call in _released(facts):
@@ -679,13 +691,6 @@ def _failed(window: Window) -> bool:
 
 def _settled(session: Session) -> list[Window]:
     return [window for window in session.windows if not _failed(window)]
-
-
-def _micros(text: str | None) -> int | None:
-    if text is None or not re.fullmatch(r"[01]\.\d{1,6}", text):
-        return None
-    whole, part = text.split(".")
-    return int(whole) * FULL + int(part.ljust(6, "0"))
 
 
 def token_in(headers: Mapping[str, str]) -> str:

@@ -115,6 +115,13 @@ def below(number: int) -> Call:
 
 
 HALT = call(3, status=451, reason="SAFETY_HALT", headers={"crp-context-session-id": SESSION})
+
+
+def spent_at(left: str) -> Call:
+    """Return a halt for a spent budget, of which so much is told to be left."""
+    return replace(HALT, reason="BUDGET_DEPLETED", headers={**HALT.headers, "crp-agent-safety-budget": left})
+
+
 DEPLETED = window(3, 100_000, 350_000, "w2")
 FAN = tuple(window(3, 800_000, 0, "w2", pattern="FAN_OUT", window_id=f"f{n}", hmac=hmac(n)) for n in range(30, 42))
 
@@ -275,7 +282,7 @@ BENT: tuple[tuple[str, str, Facts], ...] = (
     ("I3", "a hold of a caller that outlives its settlement", replace(GOOD, callers=(HOLDING,))),
     ("I3", "a hold that nobody closes", one(holds=frozenset({"w9"}))),
     ("I2", "parts after the session was told to be spent", with_calls(
-        replace(HALT, reason="BUDGET_DEPLETED"), replace(torn(SAID), number=4, started=50.0, ended=51.0))),
+        spent_at("0.10"), replace(torn(SAID), number=4, started=50.0, ended=51.0))),
     ("I5", "a gap", one(events=(replace(GOOD.sessions[0].events[0], sequence=1), replace(
         GOOD.sessions[0].events[1], sequence=3)))),
     ("I5", "a chain that is broken", one(integrity="BROKEN")),
@@ -360,6 +367,13 @@ def test_good_streams_have_no_violation():
     assert verify(in_parts()) == []
     assert verify(in_parts(calls=(CHARGED[0], torn(SAID)))) == []
     assert verify(replace(GOOD, sessions=(paid,), calls=(CHARGED[0], torn(SAID)), callers=())) == []
+
+
+def test_a_session_that_a_lost_stream_held_up_is_not_spent():
+    """What the hold left was spent for one answer; freed, the session goes on with what it was told to have left."""
+    after = replace(torn(SAID), number=4, started=50.0, ended=51.0)
+
+    assert "I2" not in {one.invariant for one in verify(with_calls(spent_at("0.30"), after))}
 
 
 def test_a_good_tree_has_no_violation():
