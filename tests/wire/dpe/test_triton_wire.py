@@ -311,6 +311,24 @@ async def test_a_connection_is_verified_once_and_again_after_it_was_lost(tmp_pat
     engine.close()
 
 
+@pytest.mark.req("DPE-17")
+async def test_a_server_that_was_replaced_between_two_calls_is_verified(tmp_path):
+    """A-39: no call saw the connection break, and it stands again before the next one is made."""
+    async with fake_triton() as fake:
+        engine = client(fake.address)
+        await engine.nli(PAIRS)
+        port = int(fake.address.rpartition(":")[2])
+    async with fake_triton(port=port) as swapped:
+        swapped.models["nli"] = manifest("nli", own_model(tmp_path / "m", [4.0, 0, 0], ("entailment", "neutral", "contradiction")))  # fmt: skip
+        channel = engine._server._channel
+        async with asyncio.timeout(20):
+            while channel.get_state(try_to_connect=True) != grpc.ChannelConnectivity.READY:
+                await asyncio.sleep(0.01)
+        assert await _until_refused(engine, "MODEL_HASH_MISMATCH")
+        assert not swapped.asked
+    engine.close()
+
+
 async def test_an_answer_that_was_refused_is_followed_by_verification(fake, engine):
     """After nonsense it may be another server that answers: it is asked who it is, and then believed again."""
     fake.spoil = values(math.nan, 0, 0)

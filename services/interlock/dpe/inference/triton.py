@@ -8,6 +8,7 @@ from that hash. A late or malformed answer, or one of another model, is a refusa
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -132,6 +133,7 @@ class _Server:
         self._channel: Any = None
         self._stub: Any = None
         self._served: dict[str, Served] = {}
+        self._watching: asyncio.Task[None] | None = None
 
     async def run(self, manifest: ModelManifest, rows: Sequence[Row]) -> list[Floats]:
         """Return the model's output for each row, in order. The first request that fails twice cancels the others."""
@@ -177,9 +179,14 @@ class _Server:
         loop, channel, self._channel = self._loop, self._channel, None
         if loop is None or channel is None or not loop.is_running():
             return
-        ending = asyncio.run_coroutine_threadsafe(channel.close(None), loop)
+        ending = asyncio.run_coroutine_threadsafe(self._end(channel), loop)
         if not _on_a_loop():
             ending.result(CHECK_S)
+
+    async def _end(self, channel: Any) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        await channel.close(None)
 
     async def _ready(self, manifest: ModelManifest) -> Served:
         """Return the verified model. Models verified over a lost connection are verified again."""
@@ -238,6 +245,19 @@ class _Server:
         self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
         self._loop, self._at_once = loop, asyncio.Semaphore(AT_ONCE)
         self._served.clear()
+        self._watching = loop.create_task(self._watch(self._channel), name="triton-connection")
+
+    async def _watch(self, channel: Any) -> None:
+        """Clear the verified models when the connection is lost, also between two calls: another server may come back."""
+        with contextlib.suppress(
+            AssertionError, grpc.aio.UsageError
+        ):  # this is how it ends where the channel is closed
+            state = channel.get_state()
+            while True:
+                await channel.wait_for_state_change(state)
+                if state == grpc.ChannelConnectivity.READY and channel is self._channel:
+                    self._served.clear()
+                state = channel.get_state()
 
 
 def _on_a_loop() -> bool:
