@@ -143,7 +143,7 @@ class Suite:
         case = scenario.case(upto=fault.turn if fault else None)
         before = len(self.tap.exchanges)
         told = self._have(agent, case, key)
-        exchanges = self.tap.exchanges[before:]
+        exchanges = self.tap.made_since(before)
         made = Run(agent, scenario, fault, len(case["turns"]), exchanges, told, [], [])
         for one in exchanges:
             self._judge(made, one)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -79,6 +80,10 @@ def _said(message: Message) -> tuple[str, list[tuple[str, str]]]:
     return message.get("content") or "", calls
 
 
+LAST_ONE_S = 10
+"""How long an exchange may take to be kept once its agent has ended."""
+
+
 @dataclass
 class Tap:
     """Passes requests to *target* and keeps the exchanges in order."""
@@ -86,6 +91,15 @@ class Tap:
     target: str
     script: Script
     exchanges: list[Exchange] = field(default_factory=list)
+    under_way: int = 0
+    """Answers that are being passed on."""
+
+    def made_since(self, before: int) -> list[Exchange]:
+        """Return the exchanges behind the first *before*, once all have ended: an agent may be gone before its last one is kept."""
+        ends = time.monotonic() + LAST_ONE_S
+        while self.under_way and time.monotonic() < ends:
+            time.sleep(0.01)
+        return self.exchanges[before:]
 
     def app(self) -> Starlette:
         """Return the ASGI application."""
@@ -107,22 +121,29 @@ class Tap:
         answer = await transport.handle_async_request(onward)
         headers = {name: value for name, value in answer.headers.items() if name not in HOP}
 
-        async def passing() -> AsyncIterator[bytes]:
-            pieces = []
-            async for piece in answer.aiter_raw():
-                pieces.append(piece)
-                yield piece
-            await answer.aclose()
-            await transport.aclose()
+        pieces: list[bytes] = []
+
+        def keep() -> None:
             provided = self.script.given[key][before:]
             sent = dict(request.headers.items())
-            body = b"".join(pieces)
             asked = json.loads(raw or b"{}")
             asked = responses.as_chat(asked) if request.url.path == responses.PATH else asked
             self.exchanges.append(
-                Exchange(request.url.path, key, asked, sent, answer.status_code, headers, body, provided)
+                Exchange(request.url.path, key, asked, sent, answer.status_code, headers, b"".join(pieces), provided)
             )
 
+        async def passing() -> AsyncIterator[bytes]:
+            try:
+                async for piece in answer.aiter_raw():
+                    pieces.append(piece)
+                    yield piece
+            finally:  # also where the agent leaves behind the last event, before the stream has ended
+                keep()
+                self.under_way -= 1
+                await answer.aclose()
+                await transport.aclose()
+
+        self.under_way += 1
         return StreamingResponse(passing(), answer.status_code, headers)
 
 
