@@ -80,6 +80,9 @@ def _said(message: Message) -> tuple[str, list[tuple[str, str]]]:
     return message.get("content") or "", calls
 
 
+LAST_EVENTS = (b"data: [DONE]", b"event: response.completed")
+"""Ends of streams; an agent may be gone behind them, before the connection is."""
+
 LAST_ONE_S = 10
 """How long an exchange may take to be kept once its agent has ended."""
 
@@ -133,12 +136,15 @@ class Tap:
             )
 
         async def passing() -> AsyncIterator[bytes]:
+            whole = False
             try:
                 async for piece in answer.aiter_raw():
                     pieces.append(piece)
                     yield piece
-            finally:  # also where the agent leaves behind the last event, before the stream has ended
-                keep()
+                whole = True
+            finally:
+                if whole or any(last in pieces[-1] for last in LAST_EVENTS if pieces):
+                    keep()
                 self.under_way -= 1
                 await answer.aclose()
                 await transport.aclose()
