@@ -89,6 +89,8 @@ async def test_a_call_that_the_limit_does_not_hold_never_reaches_the_provider(li
     assert refused.headers["crp-spending-left"] == "usd=0.0194"
     assert provider.received == []
     assert (await spending(limited, session_of(first))).reserved_usd_micros == 0
+    both = await limited.chat(token=token_of(first), max_tokens=1000, max_completion_tokens=1)
+    assert reason_of(both) == "SPENDING_LIMIT", "which of two bounds a provider goes by is its own matter"
     assert (await limited.chat(token=token_of(first), max_tokens=5)).status_code == 200
 
 
