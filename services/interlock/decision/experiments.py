@@ -231,13 +231,15 @@ class Experiments:
             raise
         if doubtful:
             for cycle in (after.cycle - 1, after.cycle):
-                await self._released(scope, experiment_id, after, cycle)
+                if not await self._released(scope, experiment_id, after, cycle):
+                    return  # the next cycle tries again
         self._last[experiment_id] = after.cycle
 
-    async def _released(self, scope: str, experiment_id: str, state: ExperimentState, cycle: int) -> None:
-        if 1 <= cycle <= state.cycle and state.rules.kernel is not None:
-            keep = {state.reserved.get(str(cycle), "")}
-            await self._reservations.release(scope, state.rules, experiment_id, cycle, keep=keep)
+    async def _released(self, scope: str, experiment_id: str, state: ExperimentState, cycle: int) -> bool:
+        if not 1 <= cycle <= state.cycle or state.rules.kernel is None:
+            return True
+        keep = {state.reserved.get(str(cycle), "")}
+        return await self._reservations.release(scope, state.rules, experiment_id, cycle, keep=keep)
 
     async def listed(self, scope: str, name: str, after: int, limit: int) -> list[DecidedCycle]:
         """Return decided cycles after one. Refused with DECISION_PLACE_INVALID."""
