@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -42,14 +43,24 @@ def call(tool: str, **arguments: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
 
 
+class Deaf(KernelCalls):
+    """A way to the kernel on which the answers to permits are lost."""
+
+    def post(self, kernel: str, ask: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        told = super().post(kernel, ask, body)
+        if ask == "permit":
+            raise httpx.ReadTimeout("lost by the test")
+        return told
+
+
 @asynccontextmanager
-async def proxied(sidecar, tmp_path, answer: JSONResponse):
+async def proxied(sidecar, tmp_path, answer: JSONResponse, way: type[KernelCalls] = KernelCalls):
     """A client of the proxy before a server that gives *answer* to whatever it is asked."""
 
     async def said(_request):
         return answer
 
-    calls = KernelCalls(f"{sidecar.http}/v1", api_key="")
+    calls = way(f"{sidecar.http}/v1", api_key="")
     screen = Screen(CallGate(calls, "shop"), read(MAPPING), Pins(tmp_path / "pins.json", Trust.ANY))
     server = httpx.ASGITransport(Starlette(routes=[Route("/mcp", said, methods=["POST"])]))
     async with httpx.AsyncClient(transport=server) as upstream:
@@ -80,3 +91,13 @@ async def test_two_amounts_whose_ids_meet_are_not_one_action(sidecar, tmp_path, 
         assert "isError" not in (await agent.post("/mcp", json=call("pay", amount=1))).json()["result"]
     assert dear["isError"] is True
     assert await kernel.spent() == 2 * UNIT
+
+
+async def test_a_permit_whose_answer_was_lost_is_taken_back(sidecar, tmp_path):
+    """The agent is told that nothing was done, and so nothing is charged."""
+    kernel = await shop(sidecar)
+    done = JSONResponse({"jsonrpc": "2.0", "id": 1, "result": {"content": []}})
+    async with proxied(sidecar, tmp_path, done, Deaf) as agent:
+        told = (await agent.post("/mcp", json=call("believed"))).json()["result"]
+    assert told["_meta"] == {"interlock/reason": "MCP_KERNEL_UNAVAILABLE"}
+    assert await kernel.spent() == 0

@@ -52,10 +52,12 @@ class CallGate:
         try:
             await asyncio.to_thread(self._permitted, plan, key)
         except Unavailable as error:
+            self.abort(GivenPermit(key, plan))  # it may have permitted the call, which is not made
             raise unavailable("MCP_KERNEL_UNAVAILABLE", f"the kernel cannot decide now ({error.reason})") from None
         except InterlockError as error:
             raise forbidden(error.reason, str(error).partition(": ")[2] or error.reason) from None
         except (httpx.HTTPError, ValueError, KeyError) as error:
+            self.abort(GivenPermit(key, plan))
             raise unavailable(
                 "MCP_KERNEL_UNAVAILABLE", f"the kernel does not answer ({type(error).__name__})"
             ) from None
