@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from interlock.domain.errors import KEPT_UNKNOWN, Refused
 from interlock.runtime.rpc.answers import UNUSABLE, checked
 from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.deadline import Deadline, retry_idempotent
@@ -16,7 +17,12 @@ Method = Callable[..., Awaitable[A]]
 
 
 IN_DOUBT = frozenset({"AUDIT_UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL", "FAILPOINT"}) | UNUSABLE
-"""Failures after which a seal may be in the log all the same: no answer said whether it is."""
+"""Failures after which a write may be done all the same: no answer said whether it is."""
+
+
+def in_doubt(refused: Refused) -> bool:
+    """Tell whether what was *refused* may be done all the same."""
+    return refused.reason in IN_DOUBT or KEPT_UNKNOWN.items() <= refused.metadata.items()
 
 
 class ServicePeer:

@@ -18,7 +18,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Refused, conflict
 from interlock.runtime.rpc.deadline import Deadline
-from interlock.runtime.rpc.peers import Peers, SealFailedError
+from interlock.runtime.rpc.peers import Peers, WriteFailedError
 from interlock.sidecar.settlement.recovery import settlement
 from interlock.sidecar.trail import events, response_headers, spending_events, stream_events, tree_events
 from interlock.sidecar.trail.response_headers import ResponseHeaders
@@ -177,7 +177,7 @@ class SettlementEffects:
                 stream_events.lost(session_id, root, window_id, begun[0], last, spent=spent[-1] if spent else {}),
                 deadline,
             )
-        except SealFailedError as failed:
+        except WriteFailedError as failed:
             raise failed.refused from None
         log.warning("stream.lost", session_id=session_id, window_id=window_id, charge_micros=begun[0]["hold_micros"])
         return await self._audit.get_window(session_id, window_id, deadline)
