@@ -47,7 +47,8 @@ def release_unsealed() -> None:
     """What the audit log cannot take is released all the same."""
     from interlock.api.audit.v1 import audit_pb2
     from interlock.api.common.v1 import common_pb2
-    from interlock.runtime.rpc.peers import AuditPeer, WriteFailedError
+    from interlock.runtime.rpc.peer import WriteFailedError
+    from interlock.runtime.rpc.peers import AuditPeer
 
     append = AuditPeer.append
 
@@ -70,7 +71,8 @@ def release_unsealed() -> None:
 @weakness
 def parts_before_their_record() -> None:
     """A part of a streamed answer leaves though the audit log has not taken it."""
-    from interlock.runtime.rpc.peers import AuditPeer, WriteFailedError
+    from interlock.runtime.rpc.peer import WriteFailedError
+    from interlock.runtime.rpc.peers import AuditPeer
     from interlock.sidecar.trail.stream_events import PART
 
     record = AuditPeer.record_part

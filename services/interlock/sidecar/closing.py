@@ -13,7 +13,8 @@ from interlock.domain.errors import Refused, conflict
 from interlock.domain.held import MAX_HALTED_BYTES
 from interlock.runtime import failpoints
 from interlock.runtime.rpc.deadline import Deadline
-from interlock.runtime.rpc.peers import Peers, WriteFailedError
+from interlock.runtime.rpc.peer import WriteFailedError
+from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.telemetry import span
 from interlock.sidecar import requests

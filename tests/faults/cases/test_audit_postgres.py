@@ -321,12 +321,15 @@ def test_a_server_that_hangs_fails_closed_in_time_and_comes_back(postgres, datab
 def test_a_commit_whose_answer_is_lost_is_told_to_be_in_doubt(log, monkeypatch, lost_at):
     """The server commits and nobody hears of it: the refusal says that it may be kept. A connection lost before keeps nothing."""
 
-    def deafened(name: str) -> None:
-        if name == "audit.before_commit":
-            with socket.socket(fileno=os.dup(log._writer.fileno())) as line:
-                line.shutdown(socket.SHUT_RD if lost_at == "commit" else socket.SHUT_RDWR)
+    execute = psycopg.Connection.execute
 
-    monkeypatch.setattr("interlock.audit.store.log_postgres.failpoints.reached_sync", deafened)
+    def deafened(connection, query, *more, **options):
+        if query == "COMMIT":
+            with socket.socket(fileno=os.dup(connection.fileno())) as line:
+                line.shutdown(socket.SHUT_RD if lost_at == "commit" else socket.SHUT_RDWR)
+        return execute(connection, query, *more, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", deafened)
     with pytest.raises(StoreFailed) as failed:
         log.commit([adding(an_event(2, 2))])
     monkeypatch.undo()

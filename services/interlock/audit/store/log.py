@@ -20,10 +20,7 @@ HELD_STATUSES = frozenset({"PENDING", "APPROVED", "REJECTED", "EXPIRED", "RELEAS
 
 
 class StoreFailed(Refused):
-    """The log cannot be read or written now (SVC-9).
-
-    Nothing of the transaction was kept, unless it is *in_doubt*: the connection was lost while the database committed.
-    """
+    """The log cannot be read or written now (SVC-9). Nothing was kept, unless it is *in_doubt*: lost while the database committed."""
 
     def __init__(self, reason: str, message: str, *, hint: str, cause: str, in_doubt: bool = False) -> None:
         told = {"cause": cause, **(KEPT_UNKNOWN if in_doubt else {})}
@@ -184,8 +181,8 @@ class Writing(KeptWriting, Protocol):
     def holds(self, session_id: str, event_type: str) -> bool:
         """Return whether a session has an event of that type."""
 
-    def has_event(self, session_id: str, window_id: str, event_type: str, data_json: str) -> bool:
-        """Return whether a session has an event with exactly these values."""
+    def has_event(self, session_id: str, window_id: str, event_type: str, data_json: str | None = None) -> bool:
+        """Return whether a session has an event with exactly these values; ``None``: with any data."""
 
     def chain(self, session_id: str) -> Chain:
         """Return all records of a session."""

@@ -21,10 +21,10 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.rpc.client import call_service
-from interlock.runtime.rpc.deadline import Deadline, retry_idempotent
+from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.errors import from_rpc_error, unwrap
 from interlock.runtime.rpc.mesh import Mesh
-from interlock.runtime.rpc.peer import A, Method, ServicePeer, in_doubt
+from interlock.runtime.rpc.peer import ServicePeer
 from interlock.runtime.settings.model import Settings
 
 if TYPE_CHECKING:
@@ -34,14 +34,6 @@ if TYPE_CHECKING:
     from interlock.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
 
 _LONGEST_LEASE_MS = 900_000
-
-
-class WriteFailedError(Exception):
-    """A write was not acknowledged by the audit service. *in_doubt*: it may be in the log all the same."""
-
-    def __init__(self, refused: Refused, *, in_doubt: bool) -> None:
-        super().__init__(refused.reason)
-        self.refused, self.in_doubt = refused, in_doubt
 
 
 class SessionPeer(ServicePeer):
@@ -235,22 +227,6 @@ class AuditPeer(ServicePeer):
     async def append(self, request: audit_pb2.AppendRequest, deadline: Deadline) -> audit_pb2.AppendResponse:
         """Seal a window durably. Raises ``WriteFailedError``, which says whether the seal may be in the log all the same."""
         return await self._written(self._stub.Append, request, deadline)
-
-    async def _written(self, method: Method[A], request: Any, deadline: Deadline) -> A:
-        """Return the answer to an idempotent write. One of several tries may have been done, also where the last was refused."""
-        doubts: list[bool] = []
-
-        async def attempt() -> A:
-            try:
-                return await self._call(method, request, deadline)
-            except Refused as refused:
-                doubts.append(in_doubt(refused))
-                raise
-
-        try:
-            return await retry_idempotent(attempt)
-        except Refused as refused:
-            raise WriteFailedError(refused, in_doubt=any(doubts)) from None
 
     async def record(
         self, session_id: str, window_id: str, events: Iterable[audit_pb2.NewEvent], deadline: Deadline, *,

@@ -26,7 +26,8 @@ from interlock.domain.policy.directives import Oversight, Policy
 from interlock.domain.policy.policy_text import parse
 from interlock.runtime import failpoints
 from interlock.runtime.clock import system_clock
-from interlock.runtime.rpc.peers import Peers, WriteFailedError
+from interlock.runtime.rpc.peer import WriteFailedError
+from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.admission import Admitted
 from interlock.sidecar.call.binding import identified
