@@ -105,6 +105,8 @@ class PartRelease:
         self._known = self._judged = self._looked = 0
         self._seen = AnswerPart()
         self._whole_only = False
+        self.ended = False
+        """Whether the provider's answer came to its end: what it counted before that is not what the answer cost."""
 
     async def answer(self, body: Mapping[str, Any], timeout_s: float) -> Completion:
         """Return the provider's answer, of which parts may have left by then.
@@ -123,6 +125,7 @@ class PartRelease:
                 stream.changed.clear()
                 await self._look(stream)
             answer = await self._ended(stream, reading)
+            self.ended = stream.done
         finally:
             reading.cancel()
             self._run.asking.discard(reading)
