@@ -70,12 +70,43 @@ _NO_SOURCE_TAGS = frozenset(
     ]
 )
 _ONE_TEXT_TAGS = frozenset(
-    "article body chunk doc document email excerpt html page passage result search_result snippet transcript".split()
+    [
+        "article",
+        "body",
+        "chunk",
+        "doc",
+        "document",
+        "email",
+        "excerpt",
+        "html",
+        "page",
+        "passage",
+        "result",
+        "search_result",
+        "snippet",
+        "transcript",
+    ]
 )
 """Elements that are one given text, whatever stands in them: what a page holds may begin with a tag of its own."""
 _GIVEN_TAGS = frozenset(
-    "background content context contexts data docs documents file files knowledge material references results search_results"
-    " sources text".split()
+    [
+        "background",
+        "content",
+        "context",
+        "contexts",
+        "data",
+        "docs",
+        "documents",
+        "file",
+        "files",
+        "knowledge",
+        "material",
+        "references",
+        "results",
+        "search_results",
+        "sources",
+        "text",
+    ]
 )
 """Elements that are given text, or a list of elements that are."""
 _COUNTED = re.compile(r"-\d+\Z")
