@@ -34,6 +34,8 @@ BENCHES = (
     "streams",
     "faults",
     "mcp",
+    "kernel",
+    "decision",
 )
 
 

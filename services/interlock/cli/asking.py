@@ -1,4 +1,4 @@
-"""Calls to a running service from the command line: one call, and a hint if the service does not answer."""
+"""Calls to a running service from the command line, and a hint if the service does not answer."""
 
 from __future__ import annotations
 
@@ -16,14 +16,20 @@ from interlock.runtime.settings.model import Settings
 from interlock.runtime.tls.mutual import channel_to
 
 A = TypeVar("A", bound=Any)
+B = TypeVar("B")
 
 
 def asked(service: str, settings: Settings, call: Callable[[grpc.aio.Channel], Awaitable[A]]) -> A:
     """Return the response of *service* to *call*, at the address in the settings. Its refusals are raised."""
-    return asyncio.run(_asked(service, settings, call))
+    return conversed(service, settings, lambda channel: call_service(service, call(channel)))
 
 
-async def _asked(service: str, settings: Settings, call: Callable[[grpc.aio.Channel], Awaitable[A]]) -> A:
+def conversed(service: str, settings: Settings, talk: Callable[[grpc.aio.Channel], Awaitable[B]]) -> B:
+    """Return what *talk* makes of several calls to *service* over one channel. Its refusals are raised."""
+    return asyncio.run(_conversed(service, settings, talk))
+
+
+async def _conversed(service: str, settings: Settings, talk: Callable[[grpc.aio.Channel], Awaitable[B]]) -> B:
     address = address_to_ask(settings, service)
     size = settings.max_message_bytes
     # Calls inside the mesh never use a proxy from the environment.
@@ -32,7 +38,7 @@ async def _asked(service: str, settings: Settings, call: Callable[[grpc.aio.Chan
     async with channel_to(service, settings, address, options) as channel:
         try:
             echoing = cast("grpc.aio.Channel", EchoChannel(channel, accept_without=accept))
-            return await call_service(service, call(echoing))
+            return await talk(echoing)
         except Refused as refused:
             if refused.reason in {f"{service.upper()}_UNAVAILABLE", "DEADLINE_EXCEEDED"}:
                 refused.metadata["hint"] = (

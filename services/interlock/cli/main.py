@@ -27,7 +27,11 @@ COMMANDS = {
         "Show a governed conversation that ends with a halt. Needs no key and no network.",
     ),
     "console": ("interlock.cli.console", "console", "Print the link to the live console of the running mesh."),
-    "policy": ("interlock.cli.policy", "app", "Parse a safety policy; compare a child's policy with its parent's."),
+    "policy": (
+        "interlock.cli.policy.commands",
+        "app",
+        "Parse, lint, explain and compare safety policies; test and simulate one.",
+    ),
     "session": ("interlock.cli.session", "app", "Show a session: budget, breaker, windows. Draw its graph."),
     "kernel": ("interlock.cli.kernel", "app", "What agents may do: budgets, state, actions; try, execute, watch."),
     "mcp": ("interlock.cli.mcp", "mcp", "Stand between an agent and its tool server: every call needs a permit."),

@@ -26,7 +26,7 @@ from interlock.domain.policy.directives import Oversight, Policy
 from interlock.domain.policy.policy_text import parse
 from interlock.runtime import failpoints
 from interlock.runtime.clock import system_clock
-from interlock.runtime.rpc.peer import IN_DOUBT
+from interlock.runtime.rpc.peer import WriteFailedError
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.admission import Admitted
@@ -221,15 +221,15 @@ class PartRelease:
         opened = self._admitted.opened
         self._run.begun = True  # from here on the hold may be on record: only a seal ends it
         try:
-            await self._peers.audit.record(
-                opened.session_id, opened.window_id, [one for one in noted if one], self._run.deadline, once=True
+            await self._peers.audit.record_part(
+                opened.session_id, opened.window_id, [one for one in noted if one], self._run.deadline
             )
-        except Refused as refused:
+        except WriteFailedError as failed:
             self._running = before  # on record or not, it does not leave: the end tells what left
-            if first and refused.reason not in IN_DOUBT:
+            if first and not failed.in_doubt:
                 self._run.begun, self._whole_only = False, True
             else:
-                self._stop(refused)
+                self._stop(failed.refused)
             return
         await failpoints.reached("sidecar.after_part")
         if first:
