@@ -14,7 +14,7 @@ from interlock.dpe.comparison.bindings.norms import Normed, norms
 from interlock.dpe.comparison.bindings.order import Order, orders
 from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, Parted, parted
 from interlock.dpe.comparison.bindings.stretches.pieces import Piece, pieces, whole
-from interlock.dpe.comparison.bindings.ties import NONE, Ties, ties
+from interlock.dpe.comparison.bindings.stretches.ties import NONE, Ties, ties
 from interlock.dpe.values.frames import STOP
 
 

@@ -17,7 +17,7 @@ from interlock.dpe.comparison.bindings.evidence import GENERAL, Evidence
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
-from interlock.dpe.comparison.bindings.ties import Tie
+from interlock.dpe.comparison.bindings.stretches.ties import Tie
 
 _LEAST = {FillerKind.NAME: 2, FillerKind.NOUN: 3}
 """Words that must have changed sides. Nouns are told apart less surely than names."""
