@@ -31,7 +31,7 @@ COMMANDS = {
         "demo",
         "Show a governed conversation that ends with a halt. Needs no key and no network.",
     ),
-    "console": ("interlock.cli.console", "console", "Print the link to the live console of the running mesh."),
+    "console": ("interlock.cli.watching.console", "console", "Print the link to the live console of the running mesh."),
     "top": (
         "interlock.cli.watching.top",
         "top",
@@ -65,7 +65,7 @@ COMMANDS = {
         "Print weights and hashes; run the test vectors of the specification.",
     ),
     "dpe": ("interlock.cli.dpe", "app", "Analyze answers against their facts."),
-    "version": ("interlock.cli.about", "about", "Print the versions of Interlock and of what it runs on."),
+    "version": ("interlock.cli.config.about", "about", "Print the versions of Interlock and of what it runs on."),
 }
 """Command → module, its attribute (a function or a typer app), one line of help."""
 

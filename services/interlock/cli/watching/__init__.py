@@ -1,1 +1,1 @@
-"""What a terminal shows as it happens: the sessions that are active (``interlock top``), and one of them."""
+"""What a person looks at as it happens: the active sessions in a terminal, one of them, and the link to the console."""
