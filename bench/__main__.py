@@ -36,6 +36,7 @@ BENCHES = (
     "mcp",
     "kernel",
     "decision",
+    "scale",
 )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar, cast
 
 import grpc
@@ -30,6 +31,13 @@ def conversed(service: str, settings: Settings, talk: Callable[[grpc.aio.Channel
 
 
 async def _conversed(service: str, settings: Settings, talk: Callable[[grpc.aio.Channel], Awaitable[B]]) -> B:
+    async with channel_of(service, settings) as channel:
+        return await talk(channel)
+
+
+@asynccontextmanager
+async def channel_of(service: str, settings: Settings) -> AsyncIterator[grpc.aio.Channel]:
+    """Open a channel to *service*; what is refused inside because nobody answers has a hint where it should."""
     address = address_to_ask(settings, service)
     size = settings.max_message_bytes
     # Calls inside the mesh never use a proxy from the environment.
@@ -37,10 +45,11 @@ async def _conversed(service: str, settings: Settings, talk: Callable[[grpc.aio.
     accept = settings.answers_without_echo == "accept"
     async with channel_to(service, settings, address, options) as channel:
         try:
-            echoing = cast("grpc.aio.Channel", EchoChannel(channel, accept_without=accept))
-            return await talk(echoing)
+            yield cast("grpc.aio.Channel", EchoChannel(channel, accept_without=accept))
         except Refused as refused:
-            if refused.reason in {f"{service.upper()}_UNAVAILABLE", "DEADLINE_EXCEEDED"}:
+            if refused.reason == f"{service.upper()}_UNAVAILABLE" or (
+                refused.reason == "DEADLINE_EXCEEDED" and "hint" not in refused.metadata
+            ):
                 refused.metadata["hint"] = (
                     f"nothing answers on {address}: start it with `interlock serve`, or set its address with "
                     f"INTERLOCK_{service.upper()}_ADDRESS, or its port here with INTERLOCK_{service.upper()}_PORT"

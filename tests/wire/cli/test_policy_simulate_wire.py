@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Mapping
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.runtime.rpc.server import RpcServer
 from tests.support.policy import agents
 from tests.support.servers.processes import environment, run_here
 from tests.support.servers.provider import RunningProvider
-from tests.support.sidecar.sidecar import RunningSidecar, a_report, running_sidecar, token_of
-from tests.support.sidecar.windows import Answering
+from tests.support.sidecar.commanded import answering, command, commanded
+from tests.support.sidecar.sidecar import RunningSidecar, a_report, token_of
 
 pytestmark = pytest.mark.req("POL-2", "AUD-4")
-
-RISKS = {"a": "LOW", "b": "MEDIUM", "c": "HIGH", "d": "CRITICAL"}
 
 
 @pytest.fixture(scope="module")
 def provider():
     """A provider whose answer to each question names the risk that the dpe of these tests finds in it."""
-    answering = Answering()
-    with RunningProvider(answering) as running:
-        answering.by_question = {question: f"The answer is {risk}." for question, risk in RISKS.items()}
+    with RunningProvider(answering()) as running:
         yield running
-
-
-@asynccontextmanager
-async def recording(tmp_path, provider, **settings: Any):
-    """A sidecar over a real audit service, which the command line reaches on a port."""
-    async with running_sidecar(tmp_path, upstream=provider.base_url, **settings) as sidecar:
-        served = sidecar.settings.model_copy(update={"allow_plaintext": True})
-        server = RpcServer([sidecar.services["audit"]], served, port=0)
-        port = await server.start()
-        env = environment(tmp_path / "state", {"audit_address": f"127.0.0.1:{port}"})
-        try:
-            yield sidecar, env
-        finally:
-            await server.drain()
 
 
 async def ask(sidecar: RunningSidecar, *questions: str, policy: str = "", **more: str) -> None:
@@ -54,9 +32,9 @@ async def ask(sidecar: RunningSidecar, *questions: str, policy: str = "", **more
         await sidecar.chat(question, headers=headers)
 
 
-async def simulate(env: Mapping[str, str], *arguments: str) -> dict[str, Any]:
+async def simulate(env: dict[str, str], *arguments: str) -> dict[str, Any]:
     """Run the command and return what it says to programs."""
-    done = await asyncio.to_thread(run_here, "policy", "simulate", *arguments, "-o", "json", env=env)
+    done = await command(env, "policy", "simulate", *arguments, "-o", "json")
     told = json.loads(done.stdout)
     assert done.returncode == 0, told
     return dict(told)
@@ -65,12 +43,12 @@ async def simulate(env: Mapping[str, str], *arguments: str) -> dict[str, Any]:
 async def test_answers_are_decided_again_as_they_were(tmp_path, provider):
     """Under the policy that they were decided by, all come out as recorded, and a stricter one stops more, by name."""
     policy = "halt-on CRITICAL; warn-on HIGH"
-    async with recording(tmp_path, provider) as (sidecar, env):
+    async with commanded(tmp_path, provider.base_url) as (sidecar, env):
         await ask(sidecar, "a", "a", "b", "c", "c", "d", policy=policy)
         same = await simulate(env, policy)
         stricter = await simulate(env, "halt-on HIGH")
         looser = await simulate(env, "block-pii")
-        text = await asyncio.to_thread(run_here, "policy", "simulate", "halt-on HIGH", "--last", "1h", env=env)
+        text = await command(env, "policy", "simulate", "halt-on HIGH", "--last", "1h")
 
     assert (same["answers"], same["sessions"], same["own_policy_agrees"]) == (6, 6, 6)
     assert same["recorded"] == same["then"] == {"delivered": 5, "held": 0, "halted": 1, "refused": 0}
@@ -85,7 +63,7 @@ async def test_answers_are_decided_again_as_they_were(tmp_path, provider):
 
 async def test_held_and_refused_answers_and_the_callers_own_bounds_are_replayed(tmp_path, provider):
     """What a reviewer is asked about, what lacks its tier and what a caller did not accept come out as recorded."""
-    async with recording(tmp_path, provider) as (sidecar, env):
+    async with commanded(tmp_path, provider.base_url) as (sidecar, env):
         await ask(sidecar, "c", policy="oversight human-review")
         await ask(sidecar, "a", policy="require-quality S")
         await ask(sidecar, "b", **{"crp-accept-risk": "LOW"})
@@ -104,7 +82,7 @@ async def test_held_and_refused_answers_and_the_callers_own_bounds_are_replayed(
 
 async def test_the_budget_and_the_breaker_of_then_count(tmp_path, provider):
     """A session that lost half its budget has its answers reviewed: the replay knows from the chain what it had."""
-    async with recording(tmp_path, provider) as (sidecar, env):
+    async with commanded(tmp_path, provider.base_url) as (sidecar, env):
         token = None
         for question in ("c", "c", "c", "c", "c"):
             answer = await sidecar.chat(question, token=token)
@@ -120,7 +98,10 @@ async def test_the_budget_and_the_breaker_of_then_count(tmp_path, provider):
 
 async def test_what_was_only_watched_counts_as_what_would_have_been_done(tmp_path, provider):
     """In observe an answer is delivered; the record says what would have been, and the replay agrees."""
-    async with recording(tmp_path, provider, profile="observe", default_policy="halt-on CRITICAL") as (sidecar, env):
+    async with commanded(tmp_path, provider.base_url, profile="observe", default_policy="halt-on CRITICAL") as (
+        sidecar,
+        env,
+    ):
         await ask(sidecar, "a", "d")
         told = await simulate(env, "halt-on HIGH")
 
@@ -130,7 +111,7 @@ async def test_what_was_only_watched_counts_as_what_would_have_been_done(tmp_pat
 
 async def test_on_top_keeps_each_answers_own_policy(tmp_path, provider):
     """With --on-top a looser policy changes nothing; without it, it takes the place."""
-    async with recording(tmp_path, provider) as (sidecar, env):
+    async with commanded(tmp_path, provider.base_url) as (sidecar, env):
         await ask(sidecar, "c", policy="halt-on HIGH")
         instead, joined = await simulate(env, "block-pii"), await simulate(env, "block-pii", "--on-top")
 
@@ -139,7 +120,7 @@ async def test_on_top_keeps_each_answers_own_policy(tmp_path, provider):
 
 async def test_what_cannot_be_read_again_is_counted_and_not_guessed(tmp_path, provider):
     """An erased report is left out by its reason; an answer before the time, or beyond --most, is not looked at."""
-    async with recording(tmp_path, provider) as (sidecar, env):
+    async with commanded(tmp_path, provider.base_url) as (sidecar, env):
         await ask(sidecar, "a", "b")
         listed = await sidecar.mesh.audit.ListSessions(audit_pb2.ListSessionsRequest(limit=1))
         erased = audit_pb2.EraseSessionRequest(
@@ -160,7 +141,7 @@ async def test_what_cannot_be_read_again_is_counted_and_not_guessed(tmp_path, pr
 
 async def test_a_stage_that_did_not_run_is_not_made_up(tmp_path, provider):
     """The stored report says that it did not run: a policy that asks for its figure halts, as it would have."""
-    async with recording(tmp_path, provider) as (sidecar, env):
+    async with commanded(tmp_path, provider.base_url) as (sidecar, env):
         await ask(sidecar, "a")
         others = [stage for stage in a_report().stages if stage.number != "8"]
         ran = dpe_pb2.Stage(number="8", status=dpe_pb2.STAGE_STATUS_RAN)

@@ -36,11 +36,7 @@ class SettingDeclarations(BaseSettings):
     """The settings of every Interlock process. Each description gives the effect, the unit and the meaning of absence."""
 
     model_config = SettingsConfigDict(
-        env_prefix="INTERLOCK_",
-        extra="forbid",
-        frozen=True,
-        use_attribute_docstrings=True,
-        yaml_file_encoding="utf-8",
+        env_prefix="INTERLOCK_", extra="forbid", frozen=True, use_attribute_docstrings=True, yaml_file_encoding="utf-8"
     )
 
     # == Profile
@@ -100,6 +96,8 @@ class SettingDeclarations(BaseSettings):
     """Port of the decision service, for the owners of experiments and their agents. 0: any free port."""
     envoy_port: int | None = Field(default=None, ge=0, le=65535)
     """Port that Envoy asks (docs/envoy.md), with certificates of the mesh or allow_plaintext. 0: any free port. Absent: none."""
+    rate_limits_file: Path | None = None
+    """YAML file that says which action of a kernel Envoy's rate limit descriptors are, read again when it changes. Absent: all are refused."""
     litellm_key: SecretStr | None = None
     """Key that LiteLLM presents to the guardrail on the HTTP front (docs/litellm.md), for no agent. Absent: no guardrail."""
     metrics_port: Port = 9464

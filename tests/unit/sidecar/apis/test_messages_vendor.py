@@ -84,7 +84,7 @@ SHAPES = {
     "redacted thinking": Shape(
         vendor.RedactedThinkingBlockParam, {"type": "redacted_thinking", "data": "s"}, answered, "messages[1].content[0]"
     ),
-    "tool": Shape(vendor.ToolParam, TOOL, lambda one: asked(tools=[one]), "tools[0]", frozenset({"input_examples"})),
+    "tool": Shape(vendor.ToolParam, TOOL, lambda one: asked(tools=[one]), "tools[0]"),
     "metadata": Shape(vendor.MetadataParam, {"user_id": "u"}, lambda one: asked(metadata=one), "metadata"),
     "output": Shape(vendor.OutputConfigParam, {"effort": "low"}, lambda one: asked(output_config=one), "output_config"),
     "format": Shape(
