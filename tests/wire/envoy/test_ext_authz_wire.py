@@ -50,7 +50,9 @@ async def test_a_session_in_good_standing_goes_on(tools, provider):
     assert response.status_code == 200
     assert response.headers["crp-agent-safety-budget"] == "1.00"
     assert received.header("x-interlock-session-id") == first.headers["crp-context-session-id"]
-    assert not [name for name, _ in received.headers if name.startswith("crp-") or name in {"authorization", "x-api-key"}]
+    assert not [
+        name for name, _ in received.headers if name.startswith("crp-") or name in {"authorization", "x-api-key"}
+    ]
 
 
 async def test_a_session_that_was_ended_goes_nowhere(tools, provider):
