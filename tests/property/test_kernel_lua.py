@@ -275,6 +275,35 @@ def test_a_lost_kernel_is_what_its_records_say(runner, redis_kernels):
     runner.run(run())
 
 
+@pytest.mark.req("KRN-12")
+def test_a_key_that_is_remembered_no_longer_is_not_new_while_it_names_something(runner, redis_kernels):
+    """A lease that is out, an open saga and a step to compensate keep their keys, however many records came after."""
+
+    async def run() -> None:
+        two = Two(redis_kernels)
+        await two.open()
+        lease = {"op": "lease", "key": "one", "resource": "usd", "wanted": "1", "lifetime_ms": "1000", "child": ""}
+        saga = {"op": "begin_saga", "key": "saga", "lifetime_ms": "9000"}
+        book = {"op": "execute", "key": "step", "action": "book", "version": "0"}
+        for ask in (
+            lease,
+            saga,
+            {**book, "saga": "saga"},
+            {"op": "rollback", "executions": [], "saga": "saga"},
+            {**saga, "key": "b"},
+        ):
+            assert (await two.both(**ask)).answer["approved"] == "1"
+        for key in ("one", "b", "step"):
+            del two.fields["x:" + key]
+            await two.redis._batcher.command("HDEL", kernel_key_of(two.kernel), "x:" + key)
+        for ask in (lease, {**saga, "key": "b"}, book):
+            assert (await two.both(**ask)).status == "KERNEL_KEY_REUSED"
+        two.now += 7_000
+        assert (await two.both(**lease)).answer["approved"] == "1", "a lease that ended gives its key back"
+
+    runner.run(run())
+
+
 class Sagas(Two):
     """Both stores, sealed after each step, and the types of what was recorded."""
 

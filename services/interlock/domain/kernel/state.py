@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,6 +120,27 @@ def unsealed(fields: Mapping[str, str]) -> list[KernelRecord]:
     """Return the records of a kernel that are not known to be sealed."""
     first, last = int(fields["sealed"]) + 1, int(fields["seq"])
     return [KernelRecord.of(fields[f"o:{number}"]) for number in range(first, last + 1)]
+
+
+def following(
+    number: int, link: str, given: Sequence[tuple[int, str, str]], stands: Callable[[int], bool]
+) -> tuple[int, int]:
+    """Return how many of *given* a chain has already that ends with *number* and *link*, and up to which they follow it.
+
+    Each is number, link before and link; *stands* tells of an index whether the chain has exactly that record. One that does not follow
+    has another in its place: all are refused then.
+    """
+    there = 0
+    for index, (sequence, previous, own) in enumerate(given):
+        if sequence <= number:
+            if index > there or not stands(index):
+                return there, index
+            there += 1
+        elif sequence == number + 1 and previous == link:
+            number, link = sequence, own
+        else:
+            return there, index
+    return there, len(given)
 
 
 def linked(previous: str, data: str) -> str:

@@ -32,6 +32,9 @@ local function execute(permit)
   if refused then
     return {refused}
   end
+  if not ask.dry and get('j:' .. ask.key) then
+    return {'KERNEL_KEY_REUSED'}
+  end
   if ask.dry and action.emergency == '1' then -- always allowed (T8)
     checks, failed = {}, false
     return shown(action, {}, true)
@@ -143,6 +146,9 @@ local function lease()
     left = get(field) and math.min(left, amounts(field).left) or left
   end
   for _, key in ipairs(live) do
+    if key == ask.key then -- remembered no longer, and out still
+      return {'KERNEL_KEY_REUSED'}
+    end
     count = count + (string.match(get('l:' .. key), '^%S+') == ask.resource and 1 or 0)
   end
   local share, wanted = math.floor(left / (count + 2)), tonumber(ask.wanted)
