@@ -326,11 +326,12 @@ def test_tickets_are_used_in_the_order_in_which_they_were_taken(runner, redis_ke
         assert two.fields["version"] == version, "nobody has to evaluate again because of a ticket"
 
         async def acted(ticket: str, action: str = "add") -> tuple[str, str]:
-            got = await two.both(op="execute", action=action, version="0", ticket=ticket)
+            got = await two.both(op="execute", action=action, version=two.fields["version"], ticket=ticket)
             return got.status, got.answer.get("approved", got.subject)
 
         assert await acted("") == ("KERNEL_TICKET_AHEAD", "3")
         assert await acted("t2") == ("KERNEL_TICKET_AHEAD", "1")
+        assert (await two.both(op="execute", action="less", version="0")).status == "OK", "evaluated by nobody"
         assert await acted("t1", "bad") == ("OK", "0")
         assert await acted("t1") == ("KERNEL_TICKET_UNKNOWN", "")
         two.now += 1_001  # the holder of t2 died

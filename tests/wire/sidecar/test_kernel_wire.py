@@ -205,7 +205,8 @@ async def test_a_ticket_gives_its_holder_the_next_turn(team, sidecar):
     second = (await team.post("ticket", lifetime_ms=10_000, key="next")).json()
     assert (taken.verdict.approved, taken.ahead, second["ahead"]) == (True, 0, "1")
 
-    waits = await team.post("execute", action="task", key="k0")
+    version = int((await team.describe())["version"])
+    waits = await team.post("execute", action="task", key="k0", version=version)
     assert (waits.status_code, waits.json()["reason"]) == (409, "KERNEL_TICKET_AHEAD")
     assert (await team.post("execute", action="task", key="k1", ticket="next")).json()["metadata"]["subject"] == "1"
     assert (await team.execute("task", "k1", ticket="mine"))["verdict"]["approved"]
@@ -213,7 +214,8 @@ async def test_a_ticket_gives_its_holder_the_next_turn(team, sidecar):
     used = await team.post("execute", action="task", key="k2", ticket="mine")
     assert (used.status_code, used.json()["reason"]) == (404, "KERNEL_TICKET_UNKNOWN")
     assert (await team.post("permit", action="task", key="k3", ticket="next")).json()["verdict"]["approved"]
-    assert (await team.execute("task", "k4"))["verdict"]["approved"], "nobody waits any more"
+    version = int((await team.describe())["version"])
+    assert (await team.execute("task", "k4", version=version))["verdict"]["approved"], "nobody waits any more"
 
 
 @pytest.mark.req("KRN-2", "KRN-6")

@@ -1,7 +1,8 @@
 """Tickets: who comes next where many evaluate on the same version and only one of them can commit on it.
 
 ``session/lua/kernel_ticket.lua`` carries it too. ``tickets`` are keys and lifetimes in the order in which they were taken; ``turn`` is the
-time at which the first one's turn is over, and the next one's begins. While a ticket stands, actions that do not name the first one wait.
+time at which the first one's turn is over, and the next one's begins. While a ticket stands, actions on a version wait that do not name the
+first one; those on any version are not evaluated by anybody, and pass.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ def turned(step: KernelStep) -> tuple[str, str]:
     keys = [key for key, _ in line]
     if ticket and ticket not in keys:
         return "KERNEL_TICKET_UNKNOWN", ""
+    if not ticket and step.ask.get("version", "0") == "0":
+        return "", ""
     if keys and keys[0] != ticket:
         return "KERNEL_TICKET_AHEAD", str(keys.index(ticket) if ticket else len(keys))
     if ticket:

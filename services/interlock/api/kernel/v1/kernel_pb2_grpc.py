@@ -241,7 +241,8 @@ class KernelServiceServicer:
 
     def TakeTicket(self, request, context):
         """TakeTicket takes a place in the line of those whose actions were refused with KERNEL_VERSION_CHANGED again and again. While a ticket
-        stands, an action that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its ticket up.
+        stands, an action on a version that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its
+        ticket up.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

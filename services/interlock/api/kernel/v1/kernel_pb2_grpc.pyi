@@ -78,7 +78,8 @@ class KernelServiceStub:
     """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it."""
     TakeTicket: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.TakeTicketRequest, _kernel_pb2.TakeTicketResponse]
     """TakeTicket takes a place in the line of those whose actions were refused with KERNEL_VERSION_CHANGED again and again. While a ticket
-    stands, an action that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its ticket up.
+    stands, an action on a version that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its
+    ticket up.
     """
     Lease: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.LeaseRequest, _kernel_pb2.LeaseResponse]
     """Lease takes a slice of a budget to be spent without a round trip. It is spent in the ledger from the moment of the grant."""
@@ -139,7 +140,8 @@ class KernelServiceAsyncStub(KernelServiceStub):
     """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it."""
     TakeTicket: _aio.UnaryUnaryMultiCallable[_kernel_pb2.TakeTicketRequest, _kernel_pb2.TakeTicketResponse]  # type: ignore[assignment]
     """TakeTicket takes a place in the line of those whose actions were refused with KERNEL_VERSION_CHANGED again and again. While a ticket
-    stands, an action that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its ticket up.
+    stands, an action on a version that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its
+    ticket up.
     """
     Lease: _aio.UnaryUnaryMultiCallable[_kernel_pb2.LeaseRequest, _kernel_pb2.LeaseResponse]  # type: ignore[assignment]
     """Lease takes a slice of a budget to be spent without a round trip. It is spent in the ledger from the moment of the grant."""
@@ -281,7 +283,8 @@ class KernelServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_kernel_pb2.TakeTicketResponse, _abc.Awaitable[_kernel_pb2.TakeTicketResponse]]:
         """TakeTicket takes a place in the line of those whose actions were refused with KERNEL_VERSION_CHANGED again and again. While a ticket
-        stands, an action that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its ticket up.
+        stands, an action on a version that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its
+        ticket up.
         """
 
     @_abc_1.abstractmethod
