@@ -12,13 +12,14 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --no-input
 STAMPS := $(VENV)/.stamps
 TRAIN_VENV ?= .venv-train
 AGENTS_VENV ?= .venv-agents
+LITELLM_VENV ?= .venv-litellm
 PYTEST := $(BIN)/python -m pytest
 # Processes of the default suite. A file's tests stay together: they share servers.
 JOBS ?= 2
 # Tests wait for processes and leases more than they compute: three at a time keep two cores busy.
 TESTS_AT_ONCE ?= 3
 
-.PHONY: help demo demo-tree serve test test-quick test-long clients kube-lint kube agents fix train-smoke fault fuzz coverage mutation quality check bench clean demo-kernel demo-decide
+.PHONY: help demo demo-tree serve test test-quick test-long clients kube-lint kube agents litellm fix train-smoke fault fuzz coverage mutation quality check bench clean demo-kernel demo-decide
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +66,9 @@ kube: $(STAMPS)/dev ## the chart and the injector on a real API server (built fr
 agents: $(STAMPS)/dev $(AGENTS_VENV)/.ready ## stock agents of many frameworks through a mesh in enforce (FULL=1: all, and writes docs/agents.md)
 	AGENTS_VENV=$(abspath $(AGENTS_VENV)) $(BIN)/python -m tests.agents $(if $(FULL),--full,--minutes $(or $(MINUTES),6)) $(ARGS)
 
+litellm: $(STAMPS)/dev $(LITELLM_VENV)/.ready ## Interlock as the guardrail of the real LiteLLM proxy, asked by the real openai client
+	LITELLM_VENV=$(abspath $(LITELLM_VENV)) $(PYTEST) --timeout 300 tests/litellm $(ARGS)
+
 check: $(STAMPS)/dev ## lint, format, types, protos, import contracts, generated files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -107,7 +111,7 @@ bench: $(STAMPS)/dev ## what is measured, beside its floor or a peer
 	$(BIN)/python -m bench
 
 clean: ## remove the virtual environment, caches and embedded state
-	rm -rf $(VENV) $(TRAIN_VENV) $(AGENTS_VENV) tests/agents/node/node_modules .interlock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache bench/out fuzz/out .coverage .coverage.*
+	rm -rf $(VENV) $(TRAIN_VENV) $(AGENTS_VENV) $(LITELLM_VENV) tests/agents/node/node_modules .interlock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache bench/out fuzz/out .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -154,3 +158,10 @@ $(AGENTS_VENV)/.ready: tests/agents/requirements.txt tests/agents/node/package-l
 	  if ! command -v npm >/dev/null; then said "npm is not there"; \
 	  elif ! (cd tests/agents/node && npm ci --no-audit --no-fund); then said "the npm packages could not be installed"; fi; \
 	  if [ -n "$$whole" ]; then touch $@; fi
+
+# LiteLLM is no dependency of ours, and wants other versions of what we use: it has an environment of its own.
+$(LITELLM_VENV)/.ready: tests/litellm/requirements.txt | $(BIN)/python
+	@echo "==> installing LiteLLM's proxy into $(LITELLM_VENV): half a gigabyte, once"
+	@$(PYTHON) -m venv $(LITELLM_VENV)
+	$(LITELLM_VENV)/bin/python -m pip install --disable-pip-version-check --no-input -q -r tests/litellm/requirements.txt
+	@touch $@

@@ -34,6 +34,9 @@ BENCHES = (
     "streams",
     "faults",
     "mcp",
+    "kernel",
+    "decision",
+    "scale",
 )
 
 

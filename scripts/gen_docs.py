@@ -8,8 +8,6 @@ python scripts/gen_docs.py --check    exit 1 when a committed page differs
 from __future__ import annotations
 
 import argparse
-import inspect
-import re
 import sys
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -20,13 +18,12 @@ from pydantic_core import PydanticUndefined
 from reason_finder import find
 
 from interlock.cli import serve
+from interlock.cli.config.sample import settings_groups
 from interlock.domain.chain.audit_events import events_page
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.rpc import server
 from interlock.runtime.rpc.errors import HTTP_CODES, grpc_code
-from interlock.runtime.settings.declarations import SettingDeclarations
 from interlock.runtime.settings.model import Settings
-from interlock.runtime.settings.spending import SpendingDeclarations
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "services" / "interlock"
@@ -89,7 +86,6 @@ change; `gen_ai_conventions` switches them off.
 """
 
 ANY_KIND = "as the provider's"
-GROUP_OR_SETTING = re.compile(r"^    (?:# == (.+)|(\w+): .+)$", re.MULTILINE)
 
 
 def configuration() -> str:
@@ -97,18 +93,6 @@ def configuration() -> str:
     tables = [TABLE.format(title=title) + "".join(map(_row, names)) for title, names in settings_groups().items()]
     limits = LIMITS.format(**{name: value for part in (server, serve) for name, value in vars(part).items()})
     return CONFIGURATION + "".join(tables) + limits
-
-
-def settings_groups() -> dict[str, list[str]]:
-    """Return title → settings: a comment ``# == Title`` in the model opens a group."""
-    groups: dict[str, list[str]] = {}
-    source = "".join(map(inspect.getsource, (SettingDeclarations, SpendingDeclarations)))
-    for title, name in GROUP_OR_SETTING.findall(source):
-        if title:
-            groups[title] = []
-        elif name in Settings.model_fields:
-            next(reversed(groups.values())).append(name)
-    return groups
 
 
 def _row(name: str) -> str:

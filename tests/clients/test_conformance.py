@@ -219,6 +219,14 @@ def test_the_rust_client_plays_the_script(world, rust_runner, tmp_path):
     assert TRACE in world.traces()
 
 
+@needs("cargo")
+@pytest.mark.timeout(1200)
+def test_a_key_that_cannot_be_sent_is_refused_by_the_rust_client(rust_runner):
+    """Without it the call would be another caller's: a key from a file that ends with a line break is one."""
+    del rust_runner  # what it built is built upon
+    run("cargo", "test", "-q", "--locked", "-j", "1", "--lib", cwd=CLIENTS / "rust")
+
+
 @pytest.fixture(scope="module")
 def java_classes(tmp_path_factory) -> str:
     """The class path of the Java client and of its runner."""
@@ -239,6 +247,30 @@ def test_the_java_client_plays_the_script(world, java_classes, tmp_path):
 
     assert not problems(printed)
     assert TRACE in world.traces()
+
+
+@needs("mvn", "javac")
+def test_a_key_that_cannot_be_sent_is_refused_by_the_java_client(world, java_classes, tmp_path):
+    """The same from Java, whose gRPC leaves such a header out without a word."""
+    world.provider.received.clear()
+    (tmp_path / "Key.java").write_text(
+        "import dev.interlock.client.*;\n"
+        "public class Key {\n"
+        "  public static void main(String[] args) {\n"
+        '    try (Client client = Client.connect(args[0], "from a file\\n")) {\n'
+        '      client.session("").chat(Request.ask("m", "Say hello."));\n'
+        "    } catch (InterlockException refused) {\n"
+        '      System.out.println(refused.kind() + " " + refused.getMessage().contains("authorization"));\n'
+        "    }\n"
+        "  }\n"
+        "}\n",
+        encoding="utf-8",
+    )
+    run("javac", "-cp", java_classes, "-d", tmp_path, tmp_path / "Key.java", cwd=tmp_path)
+    printed = run("java", "-cp", os.pathsep.join((java_classes, str(tmp_path))), "Key", world.front.grpc, cwd=tmp_path)
+
+    assert printed.split() == ["BadRequest", "true"]
+    assert not world.provider.received
 
 
 @needs("node", "npm")

@@ -25,7 +25,7 @@ class Stream:
     parts: tuple[Event, ...]
     ended: tuple[Event, ...]
     closed: tuple[Event, ...]
-    """Its seal, or that it failed."""
+    """Its seal, that it failed, or that it was given up before any part was on record."""
     seal: Seal | None
 
     @property
@@ -43,11 +43,16 @@ def streams_of(session: Session) -> list[Stream]:
     return [
         Stream(
             session, window_id, tuple(kinds.get(BEGUN, ())), tuple(kinds.get(PART, ())), tuple(kinds.get(ENDED, ())),
-            (*kinds.get(SEALED, ()), *kinds.get(FAILED, ())), seals.get(window_id),
+            (*kinds.get(SEALED, ()), *kinds.get(FAILED, ()), *_given_up(kinds)), seals.get(window_id),
         )
         for window_id, kinds in found.items()
         if window_id and kinds.keys() & {BEGUN, PART, ENDED}
     ]  # fmt: skip
+
+
+def _given_up(kinds: Mapping[str, list[Event]]) -> list[Event]:
+    """Return the end of a stream that never began: whoever closed its window put it there, and no part follows it."""
+    return [] if kinds.keys() & {BEGUN, PART} else [one for one in kinds.get(ENDED, ()) if one.data["ending"] == LOST]
 
 
 def hashed(text: str) -> str:
@@ -104,7 +109,8 @@ def streams_are_told_in_order(facts: Facts) -> Iterator[str]:
                 yield f"{where} has parts of {sizes} characters"
             if stream.closed and told and min(one.sequence for one in stream.closed) < max(told):
                 yield f"{where} has parts behind its seal"
-            if len(stream.ended) != (1 if stream.seal else 0):
+            given_up = not stream.begun and bool(stream.closed)
+            if len(stream.ended) != (1 if stream.seal or given_up else 0):
                 yield f"{where} has {len(stream.ended)} ends, and it is {'' if stream.seal else 'not '}sealed"
             yield from _wrong_end(stream)
 

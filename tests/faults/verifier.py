@@ -21,6 +21,7 @@ from tests.faults.facts import (
     DEPLETED_AT,
     END,
     FULL,
+    IN_PARTS,
     LOOK,
     RELEASED,
     WRITTEN_ANEW,
@@ -486,7 +487,7 @@ def decisions_follow_from_risk_and_budget(facts: Facts) -> Iterator[str]:
     """What became of an answer follows from its risk, the policy and the budget: from no way in, and no report-only policy.
 
     It may be stricter than its own path tells, by what other branches and agents of its tree have spent: it is decided on the
-    lowest of them, as if that were to bear the charge.
+    lowest of them, as if that were to bear the charge, and by what streams of its session held meanwhile.
     """
     trees = _trees(facts.sessions)
     for root in trees.children[""]:
@@ -500,9 +501,29 @@ def decisions_follow_from_risk_and_budget(facts: Facts) -> Iterator[str]:
                 if seal.hmac not in left:
                     continue
                 mildest = _rule(seal.charge, own[seal.window_id])
-                strictest = _rule(seal.charge, min(lowest - seal.charge, left[seal.hmac]))
+                held = CRITICAL * _holding(session, seal, facts)
+                strictest = _rule(seal.charge, min(lowest - seal.charge, left[seal.hmac]) - held)
                 if not _STRICTNESS[mildest] <= _STRICTNESS.get(seal.status, -1) <= _STRICTNESS[strictest]:
                     yield f"{seal.window_id} of charge {seal.charge} is {seal.status}; its rule says {mildest} to {strictest}"
+
+
+def _holding(session: Session, seal: Seal, facts: Facts) -> int:
+    """Return how many other calls of a session may have held budget for their parts while a window was decided.
+
+    One that ended without an answer may hold it until its lease runs out, and longer where the store did not hear of its end.
+    """
+    own = [call for call in facts.calls if call.hmac == seal.hmac and not call.approval]
+    until = max((call.ended for call in own), default=float("inf"))
+    since = min((call.started for call in own), default=0.0)
+    others = [
+        call for call in facts.calls
+        if call.entry in IN_PARTS and call.hmac != seal.hmac and session.session_id in {call.session_id, _session_in(call.token)}
+    ]  # fmt: skip
+    return sum(call.started < until and (not call.hmac or call.ended > since) for call in others)
+
+
+def _session_in(token: str) -> str:
+    return str(claims_of(token).get("sid", ""))
 
 
 def _rule(charge: int, left: int) -> str:

@@ -47,7 +47,8 @@ def release_unsealed() -> None:
     """What the audit log cannot take is released all the same."""
     from interlock.api.audit.v1 import audit_pb2
     from interlock.api.common.v1 import common_pb2
-    from interlock.runtime.rpc.peers import AuditPeer, SealFailedError
+    from interlock.runtime.rpc.peer import WriteFailedError
+    from interlock.runtime.rpc.peers import AuditPeer
 
     append = AuditPeer.append
 
@@ -56,7 +57,7 @@ def release_unsealed() -> None:
 
         try:
             return await append(self, request, deadline)
-        except SealFailedError:
+        except WriteFailedError:
             made_up = "sha256:" + hashlib.sha256(request.window_id.encode()).hexdigest()
             return audit_pb2.AppendResponse(
                 hmac=made_up, window_hmac=made_up, timestamp="2026-01-01T00:00:00.000000Z", report_hash=made_up,
@@ -70,20 +71,20 @@ def release_unsealed() -> None:
 @weakness
 def parts_before_their_record() -> None:
     """A part of a streamed answer leaves though the audit log has not taken it."""
-    from interlock.domain.errors import Refused
+    from interlock.runtime.rpc.peer import WriteFailedError
     from interlock.runtime.rpc.peers import AuditPeer
     from interlock.sidecar.trail.stream_events import PART
 
-    record = AuditPeer.record
+    record = AuditPeer.record_part
 
     async def lenient(self: Any, session_id: Any, window_id: Any, noted: Any, *more: Any, **named: Any) -> Any:
         try:
             return await record(self, session_id, window_id, noted, *more, **named)
-        except Refused:
+        except WriteFailedError:
             if all(one.event_type != PART for one in noted):
                 raise
 
-    AuditPeer.record = lenient  # type: ignore[method-assign]
+    AuditPeer.record_part = lenient  # type: ignore[method-assign]
 
 
 @weakness

@@ -20,7 +20,7 @@ QUICK = [
 ]
 LONG = [
     (Bounds(LEASES, failovers=0), 60_000),
-    (Bounds(PERMITS, limit=3, failovers=0), 10_000),
+    (Bounds(PERMITS, limit=3, failovers=0), 6_000),
     (Bounds(("lease", "permit"), limit=3), 40_000),
 ]
 FAULTS = [

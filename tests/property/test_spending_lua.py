@@ -15,7 +15,15 @@ from interlock.domain.errors import Refused
 from interlock.domain.ids import SessionId
 from interlock.domain.session.restore import SessionBegan as Began
 from interlock.domain.session.restore import SpentApart, merged, replayed
-from interlock.domain.session.spending import NOTHING, Amount, Spending, SpendingLimits, SpendWindow, merged_spending
+from interlock.domain.session.spending import (
+    NOTHING,
+    Amount,
+    Reservation,
+    Spending,
+    SpendingLimits,
+    SpendWindow,
+    merged_spending,
+)
 from interlock.domain.session.state import OpenedWindow, SessionState
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
@@ -184,6 +192,15 @@ def test_merging_never_loses_a_charge_and_never_raises_a_limit(one, other):
     for each in (one, other):
         assert (joined.total | each.total) == joined.total
         assert joined.limits.tightened(each.limits) == joined.limits
+
+
+@pytest.mark.req("KRN-12")
+@given(one=AMOUNTS, other=AMOUNTS)
+def test_a_store_that_was_set_back_holds_the_higher_reservation(one, other):
+    """It may know of the first model call of a window alone; the chain knows of the second, or is a little behind."""
+    held, told = (Spending(reserved=(Reservation(window_id(1), each),)) for each in (one, other))
+    assert merged_spending(held, told).reserved == (Reservation(window_id(1), one | other),)
+    assert merged_spending(held, replace(told, closed=frozenset({window_id(1)}))).reserved == ()
 
 
 @pytest.mark.req("KRN-12")

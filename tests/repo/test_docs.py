@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -89,20 +87,3 @@ def test_every_setting_on_a_page_exists():
     named = {(page, name) for page, text in PAGES.items() for name in SETTING.findall(text) if name != ""}
 
     assert not {(page, name) for page, name in named if name not in known}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (["policy", "parse", "halt-on CRITICAL; warn-on HIGH"], 0, "halt-on CRITICAL"),
-        (["policy", "compare", "halt-on HIGH", "halt-on CRITICAL"], 1, "halt-on"),
-    ],
-    ids=lambda value: value[1] if isinstance(value, list) else None,
-)
-def test_the_commands_of_the_readme_do_what_it_says(arguments, code, said):
-    """Commands of the README that need no mesh are run, and end as its comments say."""
-    assert shlex.join(arguments[:2]) in PAGES["README.md"]
-    command = [sys.executable, "-c", "from interlock.cli.main import run; run()", *arguments]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-
-    assert (answer.returncode, said in answer.stdout) == (code, True)

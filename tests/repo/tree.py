@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.paths import ROOT
 
 _NOT_OURS = {".git", ".venv", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
-_NOT_OURS |= {".import_linter_cache", ".interlock", ".venv-agents", "node_modules", "build", "dist"}
+_NOT_OURS |= {".import_linter_cache", ".interlock", ".venv-agents", ".venv-litellm", "node_modules", "build", "dist"}
 GENERATED = ROOT / "services" / "interlock" / "api"
 
 

@@ -250,9 +250,9 @@ impl Session {
         let message = ExecuteRequest {
             kernel: kernel.to_owned(), action: action.to_owned(), key: key.to_owned(), ..ExecuteRequest::default()
         };
-        let mut request = self.outgoing(message);
-        if let (false, Ok(token)) = (self.token.is_empty(), self.token.parse()) {
-            request.metadata_mut().insert("crp-session-token", token);
+        let mut request = self.outgoing(message)?;
+        if !self.token.is_empty() {
+            insert(&mut request, "crp-session-token", &self.token)?;
         }
         let mut stub = KernelServiceClient::new(self.client.channel.clone());
         Ok(stub.execute(request).await?.into_inner().verdict.unwrap_or_default())
@@ -274,7 +274,7 @@ impl Session {
         let mut attempt = 0;
         loop {
             let (stub, message) = make(self.client.sidecar(), self.context());
-            let refused = match send(stub, self.outgoing(message)).await {
+            let refused = match send(stub, self.outgoing(message)?).await {
                 Ok(response) => return Ok(response.into_inner()),
                 Err(status) => Error::from(status),
             };
@@ -307,7 +307,8 @@ impl Session {
         }
     }
 
-    fn outgoing<M>(&self, message: M) -> tonic::Request<M> {
+    /// The message with what goes beside it. What cannot be sent is refused: without its key or its grant the call would be another's.
+    fn outgoing<M>(&self, message: M) -> Result<tonic::Request<M>, tonic::Status> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         if let Some(key) = &self.client.key {
             pairs.push(("authorization".into(), format!("Bearer {key}")));
@@ -321,10 +322,30 @@ impl Session {
         pairs.extend(trace.map(|(name, value)| (name.to_owned(), value)));
         let mut request = tonic::Request::new(message);
         for (name, value) in pairs {
-            if let (Ok(name), Ok(value)) = (name.parse::<AsciiMetadataKey>(), value.parse::<AsciiMetadataValue>()) {
-                request.metadata_mut().insert(name, value);
-            }
+            insert(&mut request, &name, &value)?;
         }
-        request
+        Ok(request)
+    }
+}
+
+fn insert<M>(request: &mut tonic::Request<M>, name: &str, value: &str) -> Result<(), tonic::Status> {
+    let (Ok(key), Ok(value)) = (name.parse::<AsciiMetadataKey>(), value.parse::<AsciiMetadataValue>()) else {
+        return Err(tonic::Status::invalid_argument(format!("the value of {name} is no header: it has a line break, say")));
+    };
+    request.metadata_mut().insert(key, value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_key_that_cannot_be_sent_is_refused() {
+        let channel = Endpoint::from_static("http://127.0.0.1:1").connect_lazy();
+        let mut session = Client { channel, key: Some("from a file\n".into()) }.session(SessionOptions::default());
+        let refused = session.check("text", &[]).await.unwrap_err();
+        assert_eq!(refused.kind, Kind::BadRequest);
+        assert!(refused.to_string().contains("authorization"));
     }
 }

@@ -18,6 +18,8 @@ from interlock.api.decision.v1 import decision_pb2
 from interlock.api.decision.v1.decision_pb2_grpc import DecisionServiceStub
 from interlock.cli.certification.command import certify
 from interlock.cli.certification.reference import agent
+from interlock.cli.decision_report.page import page
+from interlock.cli.decision_report.run import run_of
 from interlock.cli.output import NEGATIVE, OK, Format, Output, plain, print_json, refusals, table
 from interlock.domain.decision.replay import replayed
 from interlock.domain.errors import invalid
@@ -27,7 +29,7 @@ from interlock.runtime.settings.loading import load
 from interlock.runtime.settings.model import Settings
 
 app = typer.Typer(
-    help="List, show, replay and watch the decisions of an experiment; serve and certify agents.",
+    help="List, show, report, replay and watch the decisions of an experiment; serve and certify agents.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -40,6 +42,7 @@ CYCLE = typer.Argument(help="Number of the cycle.", min=1)
 AT = typer.Option("", "--at", help="The decision service, HOST:PORT. Default: decision_port on this machine.")
 CA = typer.Option(None, "--ca", help="PEM file of the authority of its certificate. Default: plain text.")
 AFTER = typer.Option(0, "--after", help="Cycles after this one.", min=0)
+FILE = typer.Option(Path("decisions.html"), "--file", "-f", help="File to write; one that is there is replaced.")
 LIMIT = typer.Option(100, "--limit", help="Most to list.", min=1, max=500)
 SOURCE = typer.Argument(help="A file that `show -o json` wrote, or the name of an experiment.")
 REPLAYED = typer.Argument(None, help="Number of the cycle of an experiment.", min=1)
@@ -90,6 +93,50 @@ def show(
         print_json({"definition": definition, "trace": trace})
     else:
         _print(_lines(json.loads(trace)))
+
+
+@app.command()
+def report(  # noqa: PLR0917 - the options of a command
+    experiment: str = EXPERIMENT,
+    file: Path = FILE,
+    after: int = AFTER,
+    limit: int = LIMIT,
+    at: str = AT,
+    ca: Path | None = CA,
+    output: Output = Format.TEXT,
+) -> None:
+    """Write a run as one HTML file: signals on a time line, proposals, guards, decisions, and whether they replay.
+
+    The file has no scripts and loads nothing. Exit 0: written. 1: written, and a cycle does not replay. 2: no such experiment, or no answer.
+
+    Example: interlock decision report search --file search.html
+    """
+    request = decision_pb2.ListDecisionsRequest(experiment=experiment, after=after, limit=limit)
+
+    async def sealed(stub: Any, key: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        found = []
+        for one in (await stub.ListDecisions(request, metadata=key, timeout=TIMEOUT_S)).decisions:
+            wanted = decision_pb2.GetDecisionRequest(experiment=experiment, cycle=one.cycle)
+            got = await stub.GetDecision(wanted, metadata=key, timeout=TIMEOUT_S)
+            found.append((got.definition_json, got.trace_json))
+        return found
+
+    with refusals(output):
+        run = run_of(experiment, _asked(at, ca, sealed))
+        _write(file, page(run))
+    if output is Format.JSON:
+        print_json({"file": str(file), "cycles": len(run.cycles), "replay": run.same})
+    else:
+        _print([f"{file}: {len(run.cycles)} cycles, {run.same} of them replay to the byte"])
+    raise typer.Exit(OK if run.same == len(run.cycles) else NEGATIVE)
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a page. Refused with DECISION_FILE_INVALID where the file cannot be written."""
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise invalid("DECISION_FILE_INVALID", f"{file}: {type(error).__name__}; name a file with --file") from None
 
 
 @app.command()

@@ -20,6 +20,11 @@ COMMANDS = {
     "serve": ("interlock.cli.serve", "serve", "Run the whole mesh in one process, or one service."),
     "run": ("interlock.cli.run", "run", "Run an agent behind a mesh of its own, and say at its end what was found."),
     "check": ("interlock.cli.check.command", "check", "Find missing or misconfigured parts, with a hint for each."),
+    "init": (
+        "interlock.cli.config.sample",
+        "init",
+        "Write a settings file: every setting by subject, with its default.",
+    ),
     "config": ("interlock.cli.config.commands", "app", "Show every setting in force and where its value came from."),
     "demo": (
         "interlock.cli.demo",
@@ -27,7 +32,16 @@ COMMANDS = {
         "Show a governed conversation that ends with a halt. Needs no key and no network.",
     ),
     "console": ("interlock.cli.console", "console", "Print the link to the live console of the running mesh."),
-    "policy": ("interlock.cli.policy", "app", "Parse a safety policy; compare a child's policy with its parent's."),
+    "top": (
+        "interlock.cli.watching.top",
+        "top",
+        "Sessions with their budgets, calls and halts in a terminal, as they change.",
+    ),
+    "policy": (
+        "interlock.cli.policy.commands",
+        "app",
+        "Parse, lint, explain and compare safety policies; test and simulate one.",
+    ),
     "session": ("interlock.cli.session", "app", "Show a session: budget, breaker, windows. Draw its graph."),
     "kernel": ("interlock.cli.kernel", "app", "What agents may do: budgets, state, actions; try, execute, watch."),
     "mcp": ("interlock.cli.mcp", "mcp", "Stand between an agent and its tool server: every call needs a permit."),
@@ -51,6 +65,7 @@ COMMANDS = {
         "Print weights and hashes; run the test vectors of the specification.",
     ),
     "dpe": ("interlock.cli.dpe", "app", "Analyze answers against their facts."),
+    "version": ("interlock.cli.about", "about", "Print the versions of Interlock and of what it runs on."),
 }
 """Command → module, its attribute (a function or a typer app), one line of help."""
 

@@ -16,6 +16,7 @@ from interlock.cli import spending
 from interlock.cli.asking import asked
 from interlock.cli.output import Format, Output, plain, print_json, print_refusal, table
 from interlock.cli.session_list import list_sessions
+from interlock.cli.watching.session import watch
 from interlock.domain.budget import Micros, as_decimal, budget_warning
 from interlock.domain.dag.dag import Node, Seal, lineage_text, violations
 from interlock.domain.errors import Refused, unavailable
@@ -32,6 +33,7 @@ app = typer.Typer(
     no_args_is_help=True, help="List sessions and callers. Show a session: budget, breaker, windows. Draw its graph."
 )
 app.command("list")(list_sessions)
+app.command("watch")(watch)
 
 
 class Picture(StrEnum):

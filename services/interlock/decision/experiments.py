@@ -187,9 +187,11 @@ class Experiments:
                 return await self._trace(experiment_id, cycle, state)
             if cycle != state.cycle + 1:
                 raise conflict("DECISION_CYCLE_UNEXPECTED", "this is not the next cycle", expected=str(state.cycle + 1))
+            # Until the cycle is concluded, nobody knows what it reserved: whoever asked for it may leave at any moment.
+            doubtful = self._last.pop(experiment_id, None) != state.cycle
             trace = await self._decided(scope, experiment_id, state, snapshot=snapshot, given=given)
             after, records = experiment.concluded(state, trace, int(trace["inputs"]["at_us"]))
-            doubtful = any(one["asked"] == "unknown" for one in trace["inputs"].get("permits", {}).values())
+            doubtful |= any(one["asked"] == "unknown" for one in trace["inputs"].get("permits", {}).values())
             await self._concluded(scope, experiment_id, after, records, doubtful=doubtful)
             metrics.count(trace)
             await self._bus.publish(experiment_id, after, trace)
@@ -217,24 +219,27 @@ class Experiments:
         self, scope: str, experiment_id: str, after: ExperimentState, records: Sequence[DecisionRecord], *,
         doubtful: bool,
     ) -> None:  # fmt: skip
-        """Seal a cycle, and take back what was reserved for it and is not in its trace. *doubtful*: a permit was not answered."""
+        """Seal a cycle, and take back what was reserved for it and is not in its trace.
+
+        *doubtful*: a permit was not answered, or a run of this cycle, or of the one before it, may have ended before its seal.
+        """
         try:
             await self._sealed(experiment_id, after, records, refuse_others=True)
         except Refused as refused:
-            self._last.pop(experiment_id, None)
             if refused.reason == CONFLICT:  # another process decided: what it reserved stays
                 await self._released(scope, experiment_id, await self._state(experiment_id), after.cycle)
             raise
-        if self._last.get(experiment_id) != after.cycle - 1 or doubtful:
-            # A process that ran this cycle, or the one before it, may have ended between its permit and its seal.
+        if doubtful:
             for cycle in (after.cycle - 1, after.cycle):
-                await self._released(scope, experiment_id, after, cycle)
+                if not await self._released(scope, experiment_id, after, cycle):
+                    return  # the next cycle tries again
         self._last[experiment_id] = after.cycle
 
-    async def _released(self, scope: str, experiment_id: str, state: ExperimentState, cycle: int) -> None:
-        if 1 <= cycle <= state.cycle and state.rules.kernel is not None:
-            keep = {state.reserved.get(str(cycle), "")}
-            await self._reservations.release(scope, state.rules, experiment_id, cycle, keep=keep)
+    async def _released(self, scope: str, experiment_id: str, state: ExperimentState, cycle: int) -> bool:
+        if not 1 <= cycle <= state.cycle or state.rules.kernel is None:
+            return True
+        keep = {state.reserved.get(str(cycle), "")}
+        return await self._reservations.release(scope, state.rules, experiment_id, cycle, keep=keep)
 
     async def listed(self, scope: str, name: str, after: int, limit: int) -> list[DecidedCycle]:
         """Return decided cycles after one. Refused with DECISION_PLACE_INVALID."""

@@ -17,7 +17,7 @@ from interlock.decision import metrics
 from interlock.domain.decision.definition import ExperimentRules, KernelPlace
 from interlock.domain.decision.engine import decide, permit_wanted
 from interlock.domain.decision.reading import digest
-from interlock.domain.errors import Refused, unavailable
+from interlock.domain.errors import Kind, Refused, unavailable
 from interlock.runtime.rpc.kernels.kernels import Kernels
 
 log = structlog.get_logger()
@@ -70,8 +70,8 @@ class Reservations:
 
     async def release(
         self, scope: str, rules: ExperimentRules, experiment_id: str, cycle: int, *, keep: Collection[str]
-    ) -> None:
-        """Take back what a sealed cycle did not accept. Where the kernel does not answer, it counts as done there."""
+    ) -> bool:
+        """Take back what a sealed cycle did not accept; tell whether the kernel answered. What it was not asked counts as done there."""
         for action in sorted({one.permit for one in rules.actions.values() if one.permit}):
             key = permit_key(experiment_id, cycle, action)
             if rules.kernel is None or key in keep:
@@ -82,8 +82,11 @@ class Reservations:
             except Refused as refused:
                 if refused.reason != "KERNEL_EXECUTION_UNKNOWN":
                     log.warning("decision.not_released", experiment_id=experiment_id, reason=refused.reason)
+                if refused.kind in {Kind.UNAVAILABLE, Kind.TIMEOUT}:
+                    return False  # nor does it answer for the next action: a cycle waits for it once
             else:
                 metrics.RESERVATIONS.labels("released").inc()
+        return True
 
     async def settle(
         self, scope: str, place: KernelPlace, key: str, *, done: bool, actual: Mapping[str, int]

@@ -45,6 +45,10 @@ class Refused(Exception):  # noqa: N818 - the domain's word: a refusal is an ans
         self.retry_after_ms = retry_after_ms
 
 
+KEPT_UNKNOWN: Mapping[str, str] = {"kept": "unknown"}
+"""In the metadata of a write that was refused and may be done all the same."""
+
+
 def invalid(reason: str, message: str, **metadata: str) -> Refused:
     """A malformed request: HTTP 400."""
     return Refused(Kind.INVALID, reason, message, metadata=metadata)

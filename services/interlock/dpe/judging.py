@@ -12,7 +12,7 @@ from interlock.domain.risk.composite import Amplifier, Calibration
 from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.contradiction import Contradiction, counted
-from interlock.dpe.comparison.cues import DATE_SHIFTED, ENTITY_SUBSTITUTED, NEGATION_FLIP, NUMBER_CHANGED
+from interlock.dpe.comparison.cues import DATE_SHIFTED, ENTITY_SUBSTITUTED, NEGATION_FLIP, NORM, NUMBER_CHANGED
 from interlock.dpe.document import Claim, Distortion, NliScores
 from interlock.dpe.grounding import attribution, doubt, entailment, omission
 from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence
@@ -152,8 +152,8 @@ def _is_written(sentence: str) -> bool:
 
 
 def _is_misbinding(found: Distortion) -> bool:
-    """Whether a filler or a limit is in another slot. A predicate that looks turned is so too often in a faithful answer."""
-    return bool(found.slot) and found.type != NEGATION_FLIP
+    """Whether a filler or a limit is in another slot. A predicate that looks turned is so too often in a faithful answer; a norm is not."""
+    return bool(found.slot) and (found.type != NEGATION_FLIP or found.slot == NORM)
 
 
 def _is_confirmed(found: _Judged, name: str) -> bool:

@@ -1,4 +1,8 @@
-"""Server-sent events with a bound on their size, taken apart and written anew."""
+"""Server-sent events with a bound on their size, taken apart and written anew.
+
+What goes on besides the data is what the format knows, in characters that no reader takes for the end of a line: a server could
+hide an event in the rest, which would reach the agent and not the proxy.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from interlock.mcp.protocol import too_large
+
+_KNOWN = frozenset({"event", "id", "retry"})
 
 
 @dataclass
@@ -29,7 +35,7 @@ class StreamEvent:
 
 async def events(chunks: AsyncIterator[bytes], *, most: int) -> AsyncIterator[StreamEvent]:
     """Yield the events of a stream. Refused with MCP_MESSAGE_TOO_LARGE above *most* characters."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
     event, rest, size = StreamEvent(), "", 0
     async for chunk in chunks:
         rest += decoder.decode(chunk)
@@ -53,5 +59,7 @@ def _add(event: StreamEvent, line: str) -> None:
     name, _, value = line.partition(":")
     if name == "data":
         event.data.append(value.removeprefix(" "))
-    else:
+    elif name in _KNOWN and value.isprintable():
         event.lines.append(line)
+    elif not name:
+        event.lines.append(":")

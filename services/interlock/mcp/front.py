@@ -150,7 +150,7 @@ class HttpProxy:
         if response.status_code >= 400:
             self._closed(request, one)
             if one.permit and response.status_code < 500:
-                self._screen.never_sent(one.permit)
+                self._screen.turned_away(one.permit)
             return await self._whole(response)
         if _type(response) == "text/event-stream":
             return self._streamed(request, response, one)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import threading
 import uuid
 from collections.abc import Mapping
@@ -35,7 +37,8 @@ class CallGate:
 
     def __init__(self, calls: KernelCalls, kernel: str, *, child: str = "") -> None:
         self._calls, self._kernel, self._child = calls, kernel, child
-        self._known: set[str] = set()
+        self._known: dict[str, str] = {}
+        """Actions that the kernel has, with a digest of what each is: another one of the same name is not known."""
         self._definition: dict[str, Any] | None = None
         self._lock = threading.Lock()
         self._settling: set[asyncio.Task[None]] = set()
@@ -49,10 +52,12 @@ class CallGate:
         try:
             await asyncio.to_thread(self._permitted, plan, key)
         except Unavailable as error:
+            self.abort(GivenPermit(key, plan))  # it may have permitted the call, which is not made
             raise unavailable("MCP_KERNEL_UNAVAILABLE", f"the kernel cannot decide now ({error.reason})") from None
         except InterlockError as error:
             raise forbidden(error.reason, str(error).partition(": ")[2] or error.reason) from None
         except (httpx.HTTPError, ValueError, KeyError) as error:
+            self.abort(GivenPermit(key, plan))
             raise unavailable(
                 "MCP_KERNEL_UNAVAILABLE", f"the kernel does not answer ({type(error).__name__})"
             ) from None
@@ -98,7 +103,7 @@ class CallGate:
 
     def _register(self, plan: PlannedCall) -> None:
         with self._lock:
-            if plan.action in self._known:
+            if self._known.get(plan.action) == (told := _told(plan.body)):
                 return
             if self._definition is None:
                 self._definition = self._calls.describe(self._kernel)["definition"]
@@ -106,10 +111,14 @@ class CallGate:
                 body = plan.body or {"id": plan.action, "name": plan.tool[:200]}
                 whole = {**self._definition, "variables": [], "actions": [body]}
                 self._calls.post(self._kernel, "open", {"definition": whole})
-            self._known.add(plan.action)
+            self._known[plan.action] = told
 
     def _has(self, action: str) -> bool:
         return any(one["id"] == action for one in (self._definition or {}).get("actions", ()))
+
+
+def _told(body: Mapping[str, Any] | None) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 async def _ended(tasks: set[asyncio.Task[None]]) -> None:

@@ -98,16 +98,22 @@ class Pins:
     @contextmanager
     def _changing(self) -> Iterator[dict[str, dict[str, str]]]:
         """Read, let the block change, and write where it did; one process at a time."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            held = self._read()
-            before = json.dumps(held, sort_keys=True)
-            yield held
-            if json.dumps(held, sort_keys=True) != before:
-                part = self._path.with_suffix(f".{os.getpid()}")
-                part.write_text(json.dumps({"tools": held}, indent=1, sort_keys=True) + "\n")
-                part.replace(self._path)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.with_suffix(".lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                held = self._read()
+                before = json.dumps(held, sort_keys=True)
+                yield held
+                if json.dumps(held, sort_keys=True) != before:
+                    part = self._path.with_suffix(f".{os.getpid()}")
+                    part.write_text(json.dumps({"tools": held}, indent=1, sort_keys=True) + "\n")
+                    part.replace(self._path)
+        except OSError as error:
+            raise invalid(
+                "MCP_PINS_INVALID",
+                f"{self._path.name} cannot be written ({error.strerror}): no tool is shown without it",
+            ) from None
 
     def _read(self) -> dict[str, dict[str, str]]:
         if self._trust is Trust.ANY or not self._path.exists():

@@ -12,6 +12,7 @@ from typing import Any
 from interlock.client.kernel.calls import micros, value_json
 from interlock.domain.errors import Refused, forbidden, invalid
 from interlock.mcp.mapping import ArgumentBound, DrawnCost, ToolMapping, ToolRule, field_of
+from interlock.mcp.protocol import misspelt
 
 LONGEST_TOOL = 200
 LARGEST = 10**9
@@ -92,7 +93,7 @@ def _of(rule: ToolRule, tool: str, arguments: Mapping[str, Any], timeout_s: floa
     ]
     varies = varies or any(one.argument for one in rule.effects)
     body = {
-        "name": tool[:200],
+        "name": rule.action or tool[:200],  # the same for every tool of one action: what is registered never changes
         "effects": effects,
         "costs": [{"resource": resource, "micros": str(amount)} for resource, amount in costs.items()],
         "preconditions": [_filled(one, arguments) for one in rule.preconditions],
@@ -112,8 +113,19 @@ def _effect(variable: str, mode: str, value: Any) -> dict[str, Any]:
 
 
 def _check(rule: ToolRule, arguments: Mapping[str, Any]) -> None:
+    if (other := misspelt(arguments, _named(rule))) is not None:
+        raise _argument(
+            other, "is written in other letters than the mapping has, and some servers take it for that one"
+        )
     for name, bound in rule.arguments.items():
         _check_one(name, bound, arguments)
+
+
+def _named(rule: ToolRule) -> set[str]:
+    """Return the arguments that a rule rests on."""
+    drawn = [cost.argument for cost in rule.costs.values() if isinstance(cost, DrawnCost)]
+    filled = [name for one in rule.preconditions for name in _PLACE.findall(one)]
+    return {*rule.arguments, *drawn, *(one.argument for one in rule.effects), *filled} - {""}
 
 
 def _check_one(name: str, bound: ArgumentBound, arguments: Mapping[str, Any]) -> None:

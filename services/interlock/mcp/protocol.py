@@ -1,13 +1,13 @@
 """JSON-RPC messages of MCP, as far as the proxy has to know them: who asks what under which id. All else is carried as it is.
 
 What is passed on is written anew from what was read, so that both sides read the same: a key that stands twice in a message, say,
-cannot mean one thing here and another thing there.
+cannot mean one thing here and another thing there. Some readers take ``Method`` for ``method``: such keys are refused.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from interlock.domain.errors import Refused, exhausted, invalid
@@ -19,6 +19,8 @@ MessageId = tuple[str, str | int]
 CALL, LIST, CANCELLED = "tools/call", "tools/list", "notifications/cancelled"
 PARSE_ERROR, INVALID_REQUEST, SERVER_ERROR = -32700, -32600, -32000
 NO_CALL = "The tool was not called, and nothing was done."
+_MEMBERS = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
+_OF_CALL = frozenset({"name", "arguments"})
 PERHAPS_DONE = "Whether the tool did its work is not known; it is charged as if it had. Look before you call it again."
 
 
@@ -34,9 +36,19 @@ def parsed(data: bytes | str, *, most: int) -> Message:
         raise invalid("MCP_MESSAGE_INVALID", "a message is one object of JSON-RPC 2.0; batches are not taken")
     if "method" in message and not isinstance(message["method"], str):
         raise invalid("MCP_MESSAGE_INVALID", "a method is a text")
+    if misspelt(message, _MEMBERS) or ("method" in message and ("result" in message or "error" in message)):
+        raise invalid(
+            "MCP_MESSAGE_INVALID", "a message is a request or a response, and its keys are written in small letters"
+        )
     if "method" in message and "id" in message:
         id_of(message)
     return message
+
+
+def misspelt(found: Mapping[str, Any], names: Collection[str]) -> str | None:
+    """Return a key that some readers take for one of *names* although it is written in other letters."""
+    known = {name.casefold() for name in names}
+    return next((key for key in found if key not in names and key.casefold() in known), None)
 
 
 def too_large(most: int) -> Refused:
@@ -67,7 +79,8 @@ def call_of(message: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     params = message.get("params")
     name = params.get("name") if isinstance(params, dict) else None
     arguments = params.get("arguments") if isinstance(params, dict) else None
-    if not isinstance(name, str) or not isinstance(arguments if arguments is not None else {}, dict):
+    spelt = isinstance(params, dict) and misspelt(params, _OF_CALL) is None
+    if not spelt or not isinstance(name, str) or not isinstance(arguments if arguments is not None else {}, dict):
         raise invalid("MCP_CALL_INVALID", "a call has the name of a tool, and its arguments as an object")
     return name, arguments or {}
 

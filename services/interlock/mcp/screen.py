@@ -37,6 +37,13 @@ class Screen:
         """Take back a call that did not reach the server."""
         self._gate.abort(permit)
 
+    def turned_away(self, permit: GivenPermit) -> None:
+        """Settle a call that the server says it did not take. One that is not believed may have done it all the same."""
+        if permit.plan.is_error_done:
+            self._gate.confirm(permit, None)
+        else:
+            self._gate.abort(permit)
+
     def listed(self, response: Message) -> Message:
         """Return a listing without the tools whose definition changed: what they say of themselves now reaches no model."""
         tools = field_of(response.get("result"), "tools")

@@ -128,15 +128,17 @@ class StdioProxy:
         """Note that nobody waits for a request any more; tell whether the server has to know."""
         params = message.get("params")
         try:
-            one = self._pending.get(
-                protocol.id_of({"id": params.get("requestId") if isinstance(params, dict) else None})
-            )
+            key = protocol.id_of({"id": params.get("requestId") if isinstance(params, dict) else None})
         except Refused:
             return False
+        one = self._pending.get(key)
         if one is None:
             return False
+        if one.method != protocol.CALL:
+            del self._pending[key]  # no answer comes that would end it
+            return True
         one.is_cancelled = True
-        return one.method != protocol.CALL or one.permit is not None
+        return one.permit is not None
 
     def _late(self, key: MessageId) -> None:
         """Answer for a server that does not. The permit stays: nobody knows what was done."""

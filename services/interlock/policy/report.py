@@ -79,9 +79,9 @@ def read_findings(report: dpe_pb2.Report, *, window_number: int = 0, user_words_
 
 
 def _refused_actions(report: dpe_pb2.Report) -> int | None:
-    """Return how many tool calls the kernel would reject; ``None`` where there are tool calls and none was tried."""
+    """Return how many tool calls the kernel would reject; ``None`` where it rejects none and one of them was not tried."""
     if report.HasField("actions"):
-        return None if report.actions.untried else len(report.actions.refused)
+        return len(report.actions.refused) or (None if report.actions.untried else 0)
     return None if report.tool_calls else 0
 
 

@@ -13,7 +13,8 @@ from interlock.domain.errors import Refused, conflict
 from interlock.domain.held import MAX_HALTED_BYTES
 from interlock.runtime import failpoints
 from interlock.runtime.rpc.deadline import Deadline
-from interlock.runtime.rpc.peers import Peers, SealFailedError
+from interlock.runtime.rpc.peer import WriteFailedError
+from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.telemetry import span
 from interlock.sidecar import requests
@@ -94,7 +95,7 @@ class Closing:
         try:
             with span("crp.seal"):
                 seal = await self.peers.audit.append(record, run.deadline)
-        except SealFailedError as failed:
+        except WriteFailedError as failed:
             await self._not_sealed(run, admitted, failed)
             raise failed.refused from None
         reply = run.call.reply
@@ -105,7 +106,7 @@ class Closing:
         told = replace(decided, report=sealed_report.sealed(decided.report, seal))
         return Sealed(told, requests.with_names(sealed, admitted, run.call, decided), seal)
 
-    async def _not_sealed(self, run: Run, admitted: Admitted, failed: SealFailedError) -> None:
+    async def _not_sealed(self, run: Run, admitted: Admitted, failed: WriteFailedError) -> None:
         reason = failed.refused.reason
         if not failed.in_doubt and run.begun:
             await self.effects.close_lost(admitted.opened)

@@ -160,7 +160,7 @@ class Rounds:
             try:
                 answer = identified(await asking, self._window_id)
                 measured.answered(answer.usage, answer.model)
-                spent.answered(answer.usage)
+                spent.answered(answer.usage if parts is None or parts.ended else {})
             except asyncio.CancelledError:
                 asking.cancel()
                 raise Refused(Kind.TIMEOUT, "CALLER_LEFT", "the caller left before the model answered") from None

@@ -43,6 +43,7 @@ from interlock.sidecar.fronts.beside.kernel_servicer import KernelServicer
 from interlock.sidecar.fronts.conditional import ConditionalCalls
 from interlock.sidecar.fronts.front import Front
 from interlock.sidecar.fronts.http import make_app
+from interlock.sidecar.fronts.litellm.guardrail import Guardrail
 from interlock.sidecar.fronts.release import Releases
 from interlock.sidecar.fronts.servicer import SidecarServicer
 from interlock.sidecar.fronts.sessions import Sessions
@@ -146,7 +147,8 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
     if not settings.ai_domain:
         # SPEC-002 §12.5: an unregistered AI system is of unknown class; the log says so.
         log.warning("system.unregistered", hint="CRP-Compliance-EU-AI-Act is UNKNOWN; set INTERLOCK_AI_DOMAIN")
-    opened = Sidecar(service, make_app(front, readiness, base_url, apis), close, apis)
+    guardrail = Guardrail(front, settings.litellm_key) if settings.litellm_key else None
+    opened = Sidecar(service, make_app(front, readiness, base_url, apis, guardrail), close, apis)
     return opened if settings.envoy_port is None else _with_envoy(opened, front, base_url, readiness)
 
 

@@ -13,7 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 from structlog.testing import capture_logs
 
 import interlock
-from interlock.api.envoy import ext_authz_pb2, ext_proc_pb2
+from interlock.api.envoy import ext_authz_pb2, ext_proc_pb2, rls_pb2
 from interlock.runtime.rpc.callers import CALLERS, MEMBERS
 from interlock.runtime.rpc.service import Service
 from tests.support.servers.tls import a_mesh_of_certificates, files, issue, raw_channel, serving, uri
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.req("SVC-6")]
 
 SERVICES = ("session", "policy", "dpe", "audit", "oversight")
 INFRASTRUCTURE = {"health", "serverreflection"}
-ENVOY = {ext_proc_pb2: "ExternalProcessor", ext_authz_pb2: "Authorization"}
+ENVOY = {ext_proc_pb2: "ExternalProcessor", ext_authz_pb2: "Authorization", rls_pb2: "RateLimitService"}
 """What Envoy asks; tests/wire/envoy asks it with the certificates of others."""
 STRANGER = "stranger"
 HERE = Path(interlock.__file__).parent
@@ -167,7 +167,7 @@ def test_a35_no_service_may_call_another():
     callers = {
         caller
         for name, table in CALLERS.items()
-        if name not in INFRASTRUCTURE | {"externalprocessor", "authorization"}
+        if name not in INFRASTRUCTURE | {"externalprocessor", "authorization", "ratelimitservice"}
         for one in table.values()
         for caller in one
     }

@@ -6,6 +6,7 @@ import asyncio
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
@@ -313,6 +314,45 @@ def test_a_server_that_hangs_fails_closed_in_time_and_comes_back(postgres, datab
     [outcome] = log.commit([adding(an_event(2, 2))])
     assert outcome.error is None
     assert [event.sequence for event in log.chain(session_id(2)).events] == [1, 2]
+
+
+@pytest.mark.req("SVC-9", "AUD-3")
+@pytest.mark.parametrize("lost_at", ["commit", "before"])
+def test_a_commit_whose_answer_is_lost_is_told_to_be_in_doubt(log, monkeypatch, lost_at):
+    """The server commits and nobody hears of it: the refusal says that it may be kept. A connection lost before keeps nothing."""
+
+    execute = psycopg.Connection.execute
+
+    def deafened(connection, query, *more, **options):
+        if query == "COMMIT":
+            with socket.socket(fileno=os.dup(connection.fileno())) as line:
+                line.shutdown(socket.SHUT_RD if lost_at == "commit" else socket.SHUT_RDWR)
+        return execute(connection, query, *more, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", deafened)
+    with pytest.raises(StoreFailed) as failed:
+        log.commit([adding(an_event(2, 2))])
+    monkeypatch.undo()
+    kept = 2 in [event.sequence for event in log.chain(session_id(2)).events]
+
+    assert failed.value.reason == UNAVAILABLE
+    assert failed.value.metadata["kept"] == "unknown"
+    assert kept is (lost_at == "commit")
+
+
+@pytest.mark.req("SVC-9")
+def test_what_the_server_refuses_before_the_commit_is_not_in_doubt(postgres, database, log):
+    """A connection that ends with a transaction that was not committed: nothing is kept, and the refusal leaves no doubt."""
+
+    def cut(writing) -> None:
+        adding(an_event(2, 2))(writing)
+        log._writer.close()
+
+    with pytest.raises(StoreFailed) as failed:
+        log.commit([cut])
+
+    assert "kept" not in failed.value.metadata
+    assert [event.sequence for event in log.chain(session_id(2)).events] == [1]
 
 
 @pytest.mark.long

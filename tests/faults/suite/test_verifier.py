@@ -376,6 +376,25 @@ def test_a_session_that_a_lost_stream_held_up_is_not_spent():
     assert "I2" not in {one.invariant for one in verify(with_calls(spent_at("0.30"), after))}
 
 
+@pytest.mark.parametrize(
+    ("entry", "ended", "explained"),
+    [("parts", 15.0, True), ("parts", 9.0, True), ("http", 15.0, False)],
+    ids=["a stream beside it", "a stream that was lost before it", "no stream"],
+)
+def test_an_answer_may_be_held_for_what_a_stream_held_beside_it(entry, ended, explained):
+    """A HIGH answer at 0.70 is released, unless a call in parts of its session held the most that it might cost."""
+    high = replace(SECOND, charge=150_000, path_budget=700_000, status="HELD")
+    told = replace(
+        call(2, high, sent=token(FIRST.hmac)), status=451, reason="HELD_FOR_REVIEW", started=10.0, ended=12.0
+    )
+    lost = call(3, entry=entry, started=5.0, ended=ended, status=504, headers={"crp-context-session-id": SESSION})
+    bent = replace(GOOD, sessions=(session(FIRST, high),), calls=(CHARGED[0], told, lost), callers=())
+
+    wrong = [one for one in verify(bent) if "its rule says" in one.what]
+
+    assert (wrong == []) is explained
+
+
 def test_a_good_tree_has_no_violation():
     """A child that spent lowers its parent, and a halt of it is no fault."""
     spent = window(1, 450_000, 350_000, window_id="c1", hmac=hmac(71), status="HALTED")

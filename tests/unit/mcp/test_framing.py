@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,3 +60,20 @@ async def test_an_event_above_the_limit_is_refused():
         with pytest.raises(Refused) as refused:
             await read_events(chunks)
         assert refused.value.reason == "MCP_MESSAGE_TOO_LARGE"
+
+
+@pytest.mark.req("KRN-10")
+@pytest.mark.parametrize(
+    "hidden",
+    ["\ufeffdata: {}\n\n", "x: a\u2028data: {}\n\n", ": a\x85data: {}\n\n", "id: a\x0bdata: {}\n\n", "data : {}\n\n"],
+)
+async def test_no_event_is_hidden_from_the_proxy_and_seen_by_the_agent(hidden):
+    """A mark at the start of the stream, and characters that other readers take for the end of a line."""
+
+    async def stream():
+        yield hidden.encode()
+
+    found = [one async for one in events(stream(), most=1000)]
+    passed = b"".join(one.written() for one in found if not one.text).decode().removeprefix("\ufeff")
+    lines_there = [line async for line in httpx.Response(200, content=passed.encode()).aiter_lines()]
+    assert not [line for line in lines_there if line.startswith("data")]

@@ -65,3 +65,12 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path, text):
     with pytest.raises(Refused) as refused:
         Pins(tmp_path / "pins.json")
     assert refused.value.reason == "MCP_PINS_INVALID"
+
+
+@pytest.mark.req("KRN-10")
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+    """With a reason, so that the proxy answers and lives; nothing is shown that could not be kept."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Refused) as refused:
+        Pins(tmp_path / "file" / "pins.json").admitted([{"name": "pay"}])
+    assert refused.value.reason == "MCP_PINS_INVALID"

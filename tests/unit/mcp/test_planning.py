@@ -101,3 +101,12 @@ def test_a_mapping_that_is_wrong_is_refused(text):
     with pytest.raises(Refused) as refused:
         read(text)
     assert refused.value.reason == "MCP_MAPPING_INVALID"
+
+
+@pytest.mark.req("KRN-10")
+def test_tools_of_one_action_are_the_same_action():
+    """Whichever is called first: the kernel refuses an action that it knows with another content."""
+    mapping = "tools: [{tool: 'a*', action: any, costs: {usd: 10}}, {tool: b, action: any, costs: {usd: 10}}]"
+    told = [plan(tool, mapping) for tool in ("a1", "a2", "b")]
+    assert [one.action for one in told] == ["any"] * 3
+    assert told[0].body == told[1].body == told[2].body

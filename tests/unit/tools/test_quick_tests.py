@@ -41,7 +41,7 @@ def chosen(*changed: str) -> set[str]:
         ("services/interlock/dpe/values/units.py", "tests/unit/dpe/values/test_numbers.py"),
         ("services/interlock/dpe/data/units.txt", "tests/unit/dpe/test_summary.py"),
         ("services/interlock/dpe/values/gone.py", "tests/repo/test_docs.py"),
-        ("services/interlock/cli/policy.py", "tests/unit/cli/test_policy_cli.py"),
+        ("services/interlock/cli/policy/commands.py", "tests/unit/cli/test_policy_cli.py"),
         ("tests/support/policy/policies.py", "tests/property/test_policy_order.py"),
         ("tests/conftest.py", "tests/unit/domain/test_budget.py"),
         ("scripts/gen_docs.py", "tests/unit/tools/test_gen_docs.py"),

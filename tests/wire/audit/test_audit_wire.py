@@ -241,6 +241,45 @@ async def test_a_number_that_does_not_follow_is_refused(wire):
     assert kind_and_reason(answer) == (INVALID, "INVALID_WINDOW_NUMBER")
 
 
+STREAMED = {
+    "begun": event("STREAM_BEGUN", json.dumps({
+        "window_number": 1, "parent_ids": [], "parent_hmacs": [], "hold_micros": 350_000, "ceiling_micros": 1_000_000,
+        "until_ms": 1, "key_version": 0})),
+    "part": event("STREAM_PART", json.dumps({"part": 1, "characters": 2, "running_hash": hash_of(1), "risk_level": "LOW"})),
+    "given up": event("STREAM_ENDED", json.dumps({
+        "parts": 0, "characters": 0, "running_hash": hash_of(0), "ending": "LOST"})),
+}  # fmt: skip
+
+
+@pytest.mark.req("BUD-11", "AUD-3")
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [
+        (("given up",), ("begun", "part"), "STREAM_GIVEN_UP"),
+        (("begun", "part"), ("given up",), "STREAM_HAS_BEGUN"),
+    ],
+)
+async def test_a_stream_begins_or_is_given_up_and_never_both(wire, first, second, reason):
+    """Whichever is in the log first: a part that comes late is refused, and a window with a part on record stays open."""
+    kept = await wire.record(*(STREAMED[name] for name in first), window_id=window_id(1), once=True)
+    again = await wire.record(*(STREAMED[name] for name in first), window_id=window_id(1), once=True)
+    late = await wire.record(*(STREAMED[name] for name in second), window_id=window_id(1), once=True)
+    other = await wire.record(*(STREAMED[name] for name in second), window_id=window_id(2), once=True)
+
+    assert again.sequence == kept.sequence
+    assert kind_and_reason(late) == (CONFLICT, reason)
+    assert other.sequence == kept.sequence + len(second)
+
+
+async def test_a_sealed_window_is_not_given_up(wire):
+    """Its charge stands."""
+    await wire.seal(1)
+
+    late = await wire.record(STREAMED["given up"], window_id=window_id(1), once=True)
+
+    assert kind_and_reason(late) == (CONFLICT, "STREAM_HAS_BEGUN")
+
+
 def with_nan(value: float, *, deep: bool = False) -> dpe_pb2.Report:
     found = report()
     if deep:

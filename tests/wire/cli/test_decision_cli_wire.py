@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from pathlib import Path
 
 import grpc
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from interlock.api.decision.v1.decision_pb2_grpc import DecisionServiceStub
 from tests.support.decision_service import BusClient, DecisionClient, emits, proposes
 from tests.support.decisions import PROTOCOL
+from tests.support.servers.browser import browsing
 from tests.support.servers.processes import Process, environment, run
 
 pytestmark = [pytest.mark.req("DEC-6", "SVC-1"), pytest.mark.long]
@@ -68,6 +70,35 @@ def test_decisions_are_listed_shown_and_replayed_and_a_bent_one_is_told(served, 
     assert foreign.returncode == 2
     assert "DECISION_EXPERIMENT_NOT_FOUND" in foreign.stderr
     assert run("decision", "replay", str(tmp_path / "none.json"), env=env).returncode == 2
+
+
+async def looked_at(file: Path) -> tuple[int, str, list[str]]:
+    """The page in a real Chromium: marks on its time line, the text of its second cycle, and what the browser complained of."""
+    faults: list[str] = []
+    async with browsing(viewport={"width": 390, "height": 800}) as page:
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        await page.goto(file.as_uri())
+        overflow = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        await page.click("#cycle-1 summary")
+        assert overflow <= 0
+        return await page.locator("circle.mark.decided").count(), await page.inner_text("#cycle-2"), faults
+
+
+def test_a_run_is_written_as_a_page(served, tmp_path):
+    """Both cycles with their guards, in one file without scripts that Chromium shows on a telephone without a complaint."""
+    asyncio.run(decided(served))
+    env, at = environment(tmp_path / "cli") | {"OPENAI_API_KEY": "alice"}, ("--at", f"127.0.0.1:{served}")
+    file = tmp_path / "run.html"
+    written = run("decision", "report", "search", "--file", str(file), *at, "-o", "json", env=env)
+    nowhere = run("decision", "report", "search", "--file", str(tmp_path / "none" / "run.html"), *at, env=env)
+    decisions, second, faults = asyncio.run(looked_at(file))
+
+    assert json.loads(written.stdout) == {"file": str(file), "cycles": 2, "replay": 2}
+    assert (nowhere.returncode, "DECISION_FILE_INVALID" in nowhere.stderr) == (2, True)
+    assert decisions == 1
+    assert "COOLDOWN_ACTIVE" in second
+    assert faults == []
 
 
 async def emitted(port: int) -> None:

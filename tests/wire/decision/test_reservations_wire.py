@@ -210,6 +210,59 @@ async def test_what_a_broken_cycle_reserved_is_taken_back(settings, session, aud
         assert await kernel.left() == 99
 
 
+async def test_what_could_not_be_taken_back_is_taken_back_by_the_next_cycle(settings, session, audit, kernel):
+    """The kernel does not answer when the 40 of a broken cycle are to come back."""
+    broken, mute = asyncio.Event(), asyncio.Event()
+
+    async def refuse(_request):
+        if broken.is_set():
+            raise unavailable("AUDIT_BROKEN_BY_TEST", "not now")
+
+    async def silent(request):
+        if mute.is_set() and request.WhichOneof("ask") == "abort":
+            raise unavailable("SESSION_BROKEN_BY_TEST", "not now")
+
+    hooked = Hooked(audit, SealDecision=refuse), Hooked(session, StepKernel=silent)
+    async with serving(settings, hooked[0], session=hooked[1]) as stub:
+        client = ReservingClient(stub)
+        await client.open()
+        await client.register(AGENT)
+        broken.set()
+        assert await refused(run(client, 1, extends())) == "AUDIT_BROKEN_BY_TEST"
+        broken.clear()
+        mute.set()
+        assert (await run(client, 1, mutates())).outcome == "MUTATE_SEARCH"
+        assert await kernel.left() == 59
+        mute.clear()
+        await run(client, 2)
+        assert await kernel.left() == 99
+
+
+async def test_what_a_cycle_reserved_whose_owner_left_is_taken_back(settings, session, audit, kernel):
+    """The owner's deadline passed between permit and seal; the cycle is run again and decides otherwise: its 40 come back."""
+    waits, reached = asyncio.Event(), asyncio.Event()
+
+    async def hold(_request):
+        if waits.is_set():
+            reached.set()
+            await asyncio.Event().wait()
+
+    async with serving(settings, Hooked(audit, SealDecision=hold), session=session) as stub:
+        client = ReservingClient(stub)
+        await client.open()
+        await client.register(AGENT)
+        await run(client, 1)
+        waits.set()
+        running = asyncio.create_task(run(client, 2, extends()))
+        await reached.wait()
+        running.cancel()
+        await asyncio.wait([running])
+        assert await kernel.left() == 60
+        waits.clear()
+        assert (await run(client, 2, mutates())).outcome == "MUTATE_SEARCH"
+        assert await kernel.left() == 99
+
+
 async def test_a_cycle_that_is_run_again_takes_the_permit_that_it_has(settings, session, audit, kernel):
     """It is reserved once, however often the seal was refused."""
     broken = asyncio.Event()

@@ -172,6 +172,24 @@ async def test_a_provider_that_cannot_be_reached(tmp_path):
     assert (response.status_code, response.json()["reason"]) == (502, "UPSTREAM_UNAVAILABLE")
 
 
+async def test_a_provider_that_took_the_request_and_broke_off_is_charged(tmp_path):
+    """It may have generated before its connection ended: the answer is not had for nothing by breaking it off."""
+
+    async def takes(reader, _writer):
+        await reader.readuntil(b"\r\n\r\n")
+
+    async with (
+        listening(takes) as port,
+        behind_envoy(tmp_path, f"http://127.0.0.1:{port}", spending_limit_usd=10.0) as mesh,
+    ):
+        response = await asked(mesh)
+        events = await mesh.sidecar.events(response.headers["crp-context-session-id"])
+
+    assert (response.status_code, response.json()["reason"]) == (502, "UPSTREAM_DISCONNECTED")
+    charged = [json.loads(one.data_json)["tokens"] for one in events if one.event_type == "SPENDING_CHARGED"]
+    assert [tokens > 1000 for tokens in charged] == [True]
+
+
 async def test_a_provider_that_says_no(mesh, provider):
     """Its refusal is told as by the HTTP front."""
     provider.fails(429, headers={"retry-after": "7"})

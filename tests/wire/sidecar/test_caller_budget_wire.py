@@ -143,6 +143,31 @@ async def test_a_lost_budget_is_rebuilt_from_the_log(sidecars, provider, valkey,
     assert await left(sidecar) == 1_000_000 - 350_000 - 50_000 - 50_000
 
 
+@pytest.mark.req("ATT-2", "BUD-9", "SVC-9")
+@pytest.mark.parametrize("by", ["token", "name"])
+@pytest.mark.parametrize("how", ["flushed", "another server"])
+async def test_a_conversation_goes_on_over_a_restart_of_the_store(sidecars, provider, valkey, by, how):
+    """Its session and the budget of its caller are both to be rebuilt: the one call does both, and nobody is told to come again."""
+    sidecar = await sidecars()
+    provider.by_question = {"M?": MEDIUM}
+    named = {"x-session-id": "mine"} if by == "name" else {}
+    first = await sidecar.chat("M?", headers=named)
+    with valkey.client() as client:
+        if how == "flushed":
+            client.flushall()
+        else:  # as every key looks from a server that was started again
+            for key in client.scan_iter("*"):
+                if client.type(key) == b"hash" and client.hexists(key, "epoch"):
+                    client.hset(key, "epoch", "another")
+    token = {"token": token_of(first)} if by == "token" else {}
+    answer = await sidecar.chat("M?", headers=named, **token)
+
+    assert answer.status_code == 200, answer.text
+    if by == "token" or how == "another server":
+        assert answer.headers["crp-context-session-id"] == first.headers["crp-context-session-id"]
+    assert await left(sidecar) == 1_000_000 - 2 * 50_000
+
+
 @pytest.mark.req("ATT-2", "BUD-8")
 @pytest.mark.parametrize("where", ["sidecar.after_seal", "sidecar.after_settle"])
 async def test_a_crash_forgets_no_charge(sidecars, provider, valkey, fail, where):

@@ -19,6 +19,7 @@ SECRET = {
 FAULTS = {
     "400": (lambda p: p.fails(400, SECRET), 400, "UPSTREAM_REJECTED"),
     "401": (lambda p: p.fails(401), 401, "UPSTREAM_REJECTED"),
+    "402": (lambda p: p.fails(402), 402, "UPSTREAM_REJECTED"),
     "403": (lambda p: p.fails(403), 403, "UPSTREAM_REJECTED"),
     "404": (lambda p: p.fails(404), 404, "UPSTREAM_REJECTED"),
     "422": (lambda p: p.fails(422), 422, "UPSTREAM_REJECTED"),
@@ -122,11 +123,32 @@ async def test_a_listed_model_is_a_name_alone(sidecar, provider):
     ]
 
 
-async def test_a_rate_limit_comes_with_its_delay(sidecar, provider):
-    """Retry-After of the provider reaches the caller."""
-    provider.fails(429, headers={"retry-after": "7"})
+@pytest.mark.parametrize("created", [2**64 - 1, 253_402_300_800, -(2**63), -1])
+async def test_a_model_of_no_possible_date_is_listed_all_the_same(sidecar, provider, created):
+    """A time that no calendar has is none, in either API's list."""
+    provider.lists({"data": [{"id": "m", "created": created}]})
+    ours = await sidecar.client.get("/v1/models")
+    theirs = await sidecar.client.get("/v1/models", headers={"anthropic-version": "2023-06-01"})
 
-    assert (await sidecar.chat()).headers["retry-after"] == "7"
+    assert (ours.status_code, ours.json()["data"][0]["created"]) == (200, 0)
+    assert (theirs.status_code, theirs.json()["data"][0]["created_at"]) == (200, "1970-01-01T00:00:00.000000Z")
+
+
+@pytest.mark.parametrize("status", [429, 503, 529])
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "86400"}, 86400),
+        ({"retry-after": "2.5"}, 3),
+        ({"retry-after-ms": "2500"}, 3),
+    ],
+)
+async def test_a_provider_that_asks_for_time_gets_it(sidecar, provider, status, told, seconds):
+    """Retry-After of the provider reaches the caller, in every form, uncut, for a rate limit as for a provider that is busy."""
+    provider.fails(status, headers=told)
+
+    assert (await sidecar.chat()).headers["retry-after"] == str(seconds)
 
 
 async def test_a_rejected_key_of_the_deployment_is_not_the_callers_fault(tmp_path, upstream, provider):

@@ -321,6 +321,9 @@ async def test_bad_input_has_a_reason_and_changes_nothing(team, sidecar):
         headers={**team.headers, "content-type": "application/json"},
     )
     assert nan.status_code == 400
+    for after in (2**63, 10**19 - 1, -1):
+        beyond = await sidecar.client.get(f"/crp/v3/kernel/team/trace?after={after}", headers=team.headers)
+        assert (beyond.status_code, beyond.json()["reason"]) == (400, "KERNEL_PLACE_INVALID")
     assert await team.describe() == before
 
 

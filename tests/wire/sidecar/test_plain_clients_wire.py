@@ -7,6 +7,8 @@ import json
 import shutil
 from contextlib import AsyncExitStack
 
+import anthropic
+import openai
 import pytest
 from starlette.responses import JSONResponse
 
@@ -205,3 +207,38 @@ async def test_the_node_client_is_known_by_its_conversation(sidecar):
 
     assert [binding for binding, _ in turns] == ["caller", "conversation", "conversation"]
     assert len({session for _, session in turns}) == 1
+
+
+@pytest.mark.req("API-6")
+async def test_what_stock_clients_send_and_nothing_follows_from_is_no_refusal(sidecar, provider):
+    """The packages' newest parameters, typed, over three APIs: each call is answered, and the provider gets what it has a use for."""
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    some = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [tool]}}
+    async with (
+        openai.AsyncOpenAI(base_url=f"{sidecar.http}/v1", api_key="k", max_retries=0) as client,
+        anthropic.AsyncAnthropic(base_url=sidecar.http, api_key="k", max_retries=0) as claude,
+    ):
+        said = await client.chat.completions.create(
+            model="m", messages=[{"role": "user", "content": "What is the Elbe?", "name": "José"}], tools=[tool], tool_choice=some,
+            prediction={"type": "content", "content": "x"}, prompt_cache_retention="24h", user="Jürgen", reasoning_effort="max",
+        )  # fmt: skip
+        told = await client.responses.create(
+            model="m", input="What is the Oder?", prompt_cache_retention="24h", reasoning={"effort": "low", "summary": "detailed"},
+            include=["web_search_call.action.sources"], tools=[],
+        )  # fmt: skip
+        read = await claude.messages.create(
+            model="m", max_tokens=9, tools=[], system=[], messages=[{"role": "user", "content": "What is the Rhine?"}],
+            metadata={"user_id": "Jürgen"}, output_config={"effort": "max"},
+        )  # fmt: skip
+    bodies = [one.body for one in provider.received]
+    named = {
+        "type": "allowed_tools",
+        "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}}]},
+    }
+
+    assert all(
+        "answer number" in text for text in (said.choices[0].message.content, told.output_text, read.content[0].text)
+    )
+    assert (bodies[0]["user"], bodies[0]["tool_choice"], bodies[0]["prediction"]["content"]) == ("Jürgen", named, "x")
+    assert [one.get("reasoning_effort") for one in bodies] == ["max", "low", "max"]
+    assert not [one for one in bodies if "prompt_cache_retention" in one or one.get("tools") == []]

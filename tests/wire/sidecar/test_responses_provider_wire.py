@@ -73,7 +73,7 @@ async def test_the_provider_is_asked_in_its_own_words(sidecar, provider):
             {"role": "user", "content": [{"type": "text", "text": "Rain?"}]},
             {"role": "assistant", "content": "I look.", "reasoning_content": "Hm.",
              "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}]},
-            {"role": "tool", "tool_call_id": "c1", "content": "rain"},
+            {"role": "tool", "tool_call_id": "c1", "name": "weather", "content": "rain"},
         ],
         "tools": [{"type": "function", "function": {"name": "weather"}}],
         "tool_choice": {"type": "function", "function": {"name": "weather"}},
@@ -100,6 +100,24 @@ async def test_the_provider_is_asked_in_its_own_words(sidecar, provider):
         "reasoning": {"effort": "low"}, "max_output_tokens": 9, "temperature": 0.5, "user": "u",
         "include": ["message.output_text.logprobs"],
     }  # fmt: skip
+
+
+async def test_a_choice_of_some_tools_has_its_own_form_there(sidecar, provider):
+    """Without the object around a function; how the provider caches and what it might repeat are left out."""
+    provider.completes(answered(said("Fine.")))
+    tool = {"type": "function", "function": {"name": "weather"}}
+    choice = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [tool]}}
+    more = {"prompt_cache_retention": "24h", "prediction": {"type": "content", "content": "Fine."}}
+    answer = await sidecar.chat(tools=[tool], tool_choice=choice, **more)
+    asked = provider.received[0].body
+
+    assert answer.status_code == 200, answer.text
+    assert asked["tool_choice"] == {
+        "type": "allowed_tools",
+        "mode": "auto",
+        "tools": [{"type": "function", "name": "weather"}],
+    }
+    assert asked.keys() == {"model", "input", "store", "tools", "tool_choice"}
 
 
 async def test_its_answer_is_a_completion_like_any_other(sidecar, provider):

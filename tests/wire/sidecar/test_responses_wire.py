@@ -418,7 +418,7 @@ BAD = {
     "a nameless tool": ({"input": "a", "tools": [{"type": "function"}]}, "INVALID_PARAMETER", "tools[0].name"),
     "a hosted choice": ({"input": "a", "tool_choice": {"type": "file_search"}}, "UNSUPPORTED_CONTENT", "tool_choice.type"),
     "truncation": ({"input": "a", "truncation": "auto"}, "INVALID_PARAMETER", "truncation"),
-    "what is to be included": ({"input": "a", "include": ["web_search_call.results"]}, "INVALID_PARAMETER", "include[0]"),
+    "what is to be included": ({"input": "a", "include": ["zebra"]}, "INVALID_PARAMETER", "include[0]"),
     "an unknown effort": ({"input": "a", "reasoning": {"effort": "zebra"}}, "INVALID_PARAMETER", "reasoning.effort"),
     "a format without a schema": (
         {"input": "a", "text": {"format": {"type": "json_schema", "name": "s"}}}, "INVALID_PARAMETER", "text.format.schema",

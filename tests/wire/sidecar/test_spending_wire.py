@@ -10,6 +10,7 @@ import pytest
 
 from interlock.api.session.v1 import session_pb2
 from tests.support.servers.provider import completion, message
+from tests.support.servers.streaming import chunk, spoken, streams
 from tests.support.sidecar.sidecar import Hooked, reason_of, running_sidecar, token_of
 
 pytest_plugins = ("tests.support.sidecar.fronts",)
@@ -88,6 +89,8 @@ async def test_a_call_that_the_limit_does_not_hold_never_reaches_the_provider(li
     assert refused.headers["crp-spending-left"] == "usd=0.0194"
     assert provider.received == []
     assert (await spending(limited, session_of(first))).reserved_usd_micros == 0
+    both = await limited.chat(token=token_of(first), max_tokens=1000, max_completion_tokens=1)
+    assert reason_of(both) == "SPENDING_LIMIT", "which of two bounds a provider goes by is its own matter"
     assert (await limited.chat(token=token_of(first), max_tokens=5)).status_code == 200
 
 
@@ -115,6 +118,17 @@ async def test_a_call_that_broke_off_is_charged_at_its_bound(limited, provider):
     assert [one["usd_micros"] for one in charged] == [told.usd_micros - COST]
     assert charged[0]["usd_micros"] > 10_000
     assert told.reserved_usd_micros == 0
+
+
+async def test_a_stream_that_broke_off_is_charged_at_its_bound_whatever_it_counted_so_far(limited, provider):
+    """Some providers count as they go: what they told before the end is not what the answer cost."""
+    so_far = {"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11}
+    begun = [chunk({"role": "assistant", "content": ""}, usage=so_far), *spoken("The sky is blue.", " The sea is")[1:3]]
+    streams(provider, [*begun, b'data: {"error": {"message": "no"}}\n\n'])
+    answer = await limited.chat(stream=True, max_tokens=7)
+    told = await spending(limited, session_of(answer))
+    assert told.tokens > 1000 + 7
+    assert told.reserved_tokens == 0
 
 
 async def test_calls_side_by_side_never_overspend(limited, provider):

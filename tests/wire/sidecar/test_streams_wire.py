@@ -12,7 +12,7 @@ import openai
 import pytest
 
 from interlock.api.audit.v1 import audit_pb2
-from interlock.domain.errors import Kind, Refused
+from interlock.domain.errors import KEPT_UNKNOWN, Kind, Refused
 from tests.support.servers.streaming import DONE, chunk, spoken, streams, usage
 from tests.support.sidecar.sidecar import DpeDouble, Hooked, a_report, reason_of, running_sidecar, token_of
 
@@ -445,6 +445,110 @@ async def test_a_stream_that_nobody_closed_is_charged_what_it_held(tmp_path, pro
     assert (sealed[1]["status"], sealed[1]["charge_micros"]) == ("HALTED", 350_000)
     assert after.headers["crp-agent-safety-budget"] == "0.65"
     assert not valid.faults
+
+
+class FirstPartInDoubt(Hooked):
+    """Keeps the first part, and loses the answer; then keeps nothing while it is down."""
+
+    down = False
+
+    async def Record(self, request: Any, context: Any) -> Any:
+        if self.down:
+            raise Refused(Kind.UNAVAILABLE, "AUDIT_STORE_UNAVAILABLE", "the audit log is unavailable")
+        answer = await self._inner.Record(request, context)
+        if any(one.event_type == "STREAM_PART" for one in request.events):
+            self.down = True
+            raise Refused(
+                Kind.UNAVAILABLE, "AUDIT_STORE_UNAVAILABLE", "the audit log is unavailable", metadata=KEPT_UNKNOWN
+            )
+        return answer
+
+    async def Append(self, request: Any, context: Any) -> Any:
+        if self.down:
+            raise Refused(Kind.UNAVAILABLE, "AUDIT_STORE_UNAVAILABLE", "the audit log is unavailable")
+        return await self._inner.Append(request, context)
+
+
+async def test_a_first_part_that_may_be_on_record_binds_its_window(tmp_path, provider, upstream):
+    """One of several tries was kept and the last one was not: nothing left, and the window is closed at what it held all the same."""
+    parts = {}
+
+    def wrap(services):
+        parts["audit"] = FirstPartInDoubt(services["audit"])
+        return {**services, **parts}
+
+    limits = {"request_timeout_s": 2.0, "rpc_timeout_s": 0.5}
+    async with running_sidecar(tmp_path, upstream=upstream, wrap=wrap, **limits) as sidecar:
+        first = await sidecar.chat()
+        token, never = token_of(first), threading.Event()
+        script = spoken(FIRST, SECOND)
+        streams(provider, [*script[:3], never])
+        body = {"model": "m", "messages": QUESTION, "stream": True}
+        sent = {"CRP-Stream-Final": "event", "CRP-Session-Token": token}
+        refused = await sidecar.client.post("/v1/chat/completions", json=body, headers=sent)
+        never.set()
+        parts["audit"].down = False
+        provider.answers("Fine.")
+        async with asyncio.timeout(15):
+            while (closed := await sidecar.chat(token=token)).json().get("reason") == "WINDOW_IN_FLIGHT":
+                await asyncio.sleep(0.1)
+        found = await sidecar.events(first.headers["crp-context-session-id"])
+    begun = {one.window_id for one in found if one.event_type == "STREAM_PART"}
+    sealed = {one.window_id for one in found if one.event_type == "WINDOW_SEALED"}
+
+    assert FIRST not in refused.text
+    assert refused.status_code >= 500
+    assert reason_of(closed) == "WINDOW_ALREADY_SETTLED"
+    assert begun
+    assert begun <= sealed
+
+
+class FirstPartIsLate(Hooked):
+    """Answers nothing about the first part, which it keeps on its way; *arrives* brings it there."""
+
+    late: Any = None
+
+    async def Record(self, request: Any, context: Any) -> Any:
+        if self.late is None and any(one.event_type == "STREAM_PART" for one in request.events):
+            self.late = request
+            await asyncio.sleep(60)
+        if self.late is not None and request.window_id == self.late.window_id and request.once:
+            await asyncio.sleep(0 if request.events[0].event_type == "STREAM_ENDED" else 60)
+        return await self._inner.Record(request, context)
+
+    async def arrives(self) -> Any:
+        return await self._inner.Record(self.late, None)
+
+
+async def test_a_first_part_that_arrives_late_is_refused_by_the_log(tmp_path, provider, upstream):
+    """Whoever gives the window up says so there first: what comes in afterwards finds it closed, and the session goes on unharmed."""
+    parts = {}
+
+    def wrap(services):
+        parts["audit"] = FirstPartIsLate(services["audit"])
+        return {**services, **parts}
+
+    limits = {"request_timeout_s": 2.0, "rpc_timeout_s": 0.5}
+    async with running_sidecar(tmp_path, upstream=upstream, wrap=wrap, **limits) as sidecar:
+        first = await sidecar.chat()
+        token, never = token_of(first), threading.Event()
+        streams(provider, [*spoken(FIRST, SECOND)[:3], never])
+        body = {"model": "m", "messages": QUESTION, "stream": True}
+        sent = {"CRP-Stream-Final": "event", "CRP-Session-Token": token}
+        refused = await sidecar.client.post("/v1/chat/completions", json=body, headers=sent)
+        never.set()
+        provider.answers("Fine.")
+        async with asyncio.timeout(15):
+            while (after := await sidecar.chat(token=token)).json().get("reason") == "WINDOW_IN_FLIGHT":
+                await asyncio.sleep(0.1)
+        late = await parts["audit"].arrives()
+        found = await sidecar.events(first.headers["crp-context-session-id"])
+
+    assert refused.status_code >= 500
+    assert after.status_code == 200
+    assert (after.headers["crp-context-window"], after.headers["crp-agent-safety-budget"]) == ("2/200", "1.00")
+    assert late.refusal.reason == "STREAM_GIVEN_UP"
+    assert "STREAM_PART" not in {one.event_type for one in found}
 
 
 @pytest.mark.req("BUD-8")

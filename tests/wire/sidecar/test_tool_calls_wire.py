@@ -123,6 +123,21 @@ async def test_halt_on_action_without_a_kernel_lets_no_tool_call_through(tmp_pat
             assert (await bare.chat(headers=policy, tools=DECLARED)).status_code == 200
 
 
+@pytest.mark.req("KRN-11")
+@pytest.mark.parametrize(("key", "tool"), [("alice", "unheard"), ("bob", "small")])
+async def test_halt_on_action_lets_no_tool_call_through_that_the_kernel_does_not_know(
+    sidecar, provider, team, key, tool
+):
+    """No such action, or no such kernel of the caller: a key of its own is no way around the directive (I10)."""
+    provider.call(tool)
+    headers = {"authorization": f"Bearer {key}", "crp-safety-policy": "halt-on-action"}
+    halted = await sidecar.chat(headers=headers, tools=DECLARED)
+    assert (halted.status_code, halted.json()["crp_halt_reason"]) == (451, "SIGNAL_NOT_AVAILABLE")
+    provider.call("mail", "unheard")
+    both = await sidecar.chat(headers=ALICE | {"crp-safety-policy": "halt-on-action"}, tools=DECLARED)
+    assert (both.status_code, both.json()["crp_halt_reason"]) == (451, "ACTION_REFUSED")
+
+
 async def _refused(sidecar, provider, **headers: str):
     provider.call("mail")
     return await sidecar.chat(headers=ALICE | headers, tools=DECLARED)

@@ -66,7 +66,7 @@ impl AnswerStream<'_> {
             Some(open) => open,
             none => {
                 let dispatch = DispatchRequest { context: Some(self.session.context()), ..self.dispatch.clone() };
-                let message = self.session.outgoing(DispatchStreamRequest { dispatch: Some(dispatch) });
+                let message = self.session.outgoing(DispatchStreamRequest { dispatch: Some(dispatch) })?;
                 none.insert(self.session.client.sidecar().dispatch_stream(message).await?.into_inner())
             }
         };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import cast
 
@@ -19,7 +20,7 @@ from interlock.audit.sealing.seal import Sealed, Sealer
 from interlock.audit.store.log import Writing
 from interlock.domain import ids
 from interlock.domain.approval import REVIEWER
-from interlock.domain.chain.audit_events import RELEASING_TYPES
+from interlock.domain.chain.audit_events import RELEASING_TYPES, STREAM_BEGUN, STREAM_ENDED
 from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.chain.chain import WINDOW_FAILED
 from interlock.domain.chain.chain_state import ChainState
@@ -138,8 +139,10 @@ def append_events(
 ) -> int:
     """Append events and return the sequence of the session's last one; with *once*, skip those already there.
 
-    A window is sealed or it failed, never both: the log keeps whichever comes first.
+    A window is sealed or it failed, never both: the log keeps whichever comes first. So it does where one process begins to release
+    a window in parts and another gives it up.
     """
+    _require_open(writing, session_id, window_id, {note.event_type for note in notes})
     failing = any(note.event_type == WINDOW_FAILED for note in notes)
     if failing and window_id and writing.window(window_id) is not None:
         raise conflict("WINDOW_SEALED", "this window is sealed already; it can no longer fail", window_id=window_id)
@@ -149,6 +152,20 @@ def append_events(
     if not fresh:
         return writing.head(session_id)[0]
     return sealer.record(writing, session_id, window_id, fresh)
+
+
+def _require_open(writing: Writing, session_id: str, window_id: str, kinds: AbstractSet[str]) -> None:
+    """Refuse the first part of a stream that was given up, and to give up one that has begun or is sealed."""
+    if STREAM_BEGUN in kinds and writing.has_event(session_id, window_id, STREAM_ENDED):
+        raise conflict(
+            "STREAM_GIVEN_UP", "another process gave this window up; no part of it is released", window_id=window_id
+        )
+    if STREAM_ENDED in kinds and (
+        writing.window(window_id) is not None or writing.has_event(session_id, window_id, STREAM_BEGUN)
+    ):
+        raise conflict(
+            "STREAM_HAS_BEGUN", "a part of this window may have left; it is sealed, not given up", window_id=window_id
+        )
 
 
 def _releasing(notes: Sequence[Note]) -> bool:

@@ -165,8 +165,20 @@ def _migrations() -> Iterator[tuple[int, str, str]]:
             yield int(number), file.name, file.read_text(encoding="utf-8")
 
 
-def store_failed(error: psycopg.Error | OSError, url: str) -> StoreFailed:
+class CommitLost(Exception):  # noqa: N818 - an outcome that nobody knows, not an error of the server
+    """The connection was lost while the server committed: the transaction may be kept."""
+
+
+def store_failed(error: psycopg.Error | OSError | CommitLost, url: str) -> StoreFailed:
     """Return the refusal for a failure of the database, with a hint for the operator that contains no password."""
+    if isinstance(error, CommitLost):
+        return StoreFailed(
+            "AUDIT_STORE_UNAVAILABLE",
+            "the audit log is unavailable",
+            hint=f"check {without_password(url)}: it was lost during a commit, which may have been done",
+            cause="CommitLost",
+            in_doubt=True,
+        )
     code = getattr(error, "sqlstate", None) or ""
     name, where = code or type(error).__name__.lstrip("_"), without_password(url)
     if code == "53100":

@@ -13,17 +13,18 @@ from typing import Any, Protocol
 from interlock.audit.store.kept import KeptReading, KeptWriting
 from interlock.audit.store.vouching import Vouch
 from interlock.domain.chain.chain import EventRecord, WindowRecord
-from interlock.domain.errors import Kind, Refused
+from interlock.domain.errors import KEPT_UNKNOWN, Kind, Refused
 
 HELD_STATUSES = frozenset({"PENDING", "APPROVED", "REJECTED", "EXPIRED", "RELEASED"})
 """States of a held response. Its decision, its hand-out and the time determine which one it is in."""
 
 
 class StoreFailed(Refused):
-    """The log cannot be read or written now; nothing of the transaction was kept (SVC-9)."""
+    """The log cannot be read or written now (SVC-9). Nothing was kept, unless it is *in_doubt*: lost while the database committed."""
 
-    def __init__(self, reason: str, message: str, *, hint: str, cause: str) -> None:
-        super().__init__(Kind.UNAVAILABLE, reason, message, metadata={"cause": cause}, retry_after_ms=1000)
+    def __init__(self, reason: str, message: str, *, hint: str, cause: str, in_doubt: bool = False) -> None:
+        told = {"cause": cause, **(KEPT_UNKNOWN if in_doubt else {})}
+        super().__init__(Kind.UNAVAILABLE, reason, message, metadata=told, retry_after_ms=1000)
         self.hint = hint  # for the operator: it may name a path, so it goes to logs and readiness, not to callers
 
 
@@ -180,8 +181,8 @@ class Writing(KeptWriting, Protocol):
     def holds(self, session_id: str, event_type: str) -> bool:
         """Return whether a session has an event of that type."""
 
-    def has_event(self, session_id: str, window_id: str, event_type: str, data_json: str) -> bool:
-        """Return whether a session has an event with exactly these values."""
+    def has_event(self, session_id: str, window_id: str, event_type: str, data_json: str | None = None) -> bool:
+        """Return whether a session has an event with exactly these values; ``None``: with any data."""
 
     def chain(self, session_id: str) -> Chain:
         """Return all records of a session."""

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 
 from interlock.audit.store import statements
-from interlock.audit.store.database_postgres import Timed, connect, ensure_schema, store_failed
+from interlock.audit.store.database_postgres import CommitLost, Timed, connect, ensure_schema, store_failed
 from interlock.audit.store.log import RequestOutcome, StoreFailed, Work
 from interlock.audit.store.reading import SqlReader
 from interlock.audit.store.vouching import Unlogged, Vouch, nobody
@@ -153,7 +153,7 @@ class PostgresLog(PostgresReader):
             connection = self._writing()
             with connection.within(self._write_limit_s):
                 return _transaction(connection, works, self._unlogged)
-        except (psycopg.Error, OSError) as error:
+        except (psycopg.Error, OSError, CommitLost) as error:
             self._close_writer()
             raise store_failed(error, self.url) from None
         except BaseException:
@@ -224,7 +224,7 @@ def _transaction(connection: Timed, works: Iterable[Work], unlogged: Unlogged) -
         connection.execute("SAVEPOINT request")
         outcomes = [_in_savepoint(lent, work) for work in works]
         failpoints.reached_sync("audit.before_commit")
-        connection.execute("COMMIT")
+        _commit(connection)
     except BaseException:
         with contextlib.suppress(psycopg.Error):
             if not connection.closed:
@@ -233,6 +233,17 @@ def _transaction(connection: Timed, works: Iterable[Work], unlogged: Unlogged) -
     unlogged.looked = looked
     failpoints.reached_sync("audit.after_commit")
     return outcomes
+
+
+def _commit(connection: Timed) -> None:
+    """Commit. Raises ``CommitLost`` where the server did not answer; what it answers with an error it did not do."""
+    try:
+        connection.execute("COMMIT")
+    except (psycopg.Error, OSError) as error:
+        answered = isinstance(error, psycopg.Error) and error.sqlstate is not None and not connection.closed
+        if not answered:
+            raise CommitLost from error
+        raise
 
 
 def _in_savepoint(connection: _Lent, work: Work) -> RequestOutcome:

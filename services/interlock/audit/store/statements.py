@@ -29,6 +29,7 @@ ALL_EVENTS = f"SELECT {EVENT} FROM events WHERE session_id = ? ORDER BY sequence
 EVENTS_BETWEEN = f"SELECT {EVENT} FROM events WHERE session_id = ? AND sequence BETWEEN ? AND ? ORDER BY sequence"
 NAMING = "SELECT session_id FROM events WHERE event_type = 'SESSION_CREATED' AND instr(data_json, ?) > 0"
 HAS_EVENT = "SELECT 1 FROM events WHERE session_id = ? AND window_id = ? AND event_type = ? AND data_json = ? LIMIT 1"
+HAS_EVENT_OF = "SELECT 1 FROM events WHERE session_id = ? AND window_id = ? AND event_type = ? LIMIT 1"
 HOLDS = "SELECT 1 FROM events WHERE session_id = ? AND event_type = ? LIMIT 1"
 SEAL_BY_ID = f"SELECT {WINDOW}, NULL FROM windows AS w WHERE w.window_id = ?"
 # Ids have one shape, so a list holds an id exactly if its text contains it. A child's number is above its parent's.

@@ -143,7 +143,9 @@ class SqlWriting:
     def holds(self, session_id: str, event_type: str) -> bool:
         return self._any(statements.HOLDS, session_id, event_type)
 
-    def has_event(self, session_id: str, window_id: str, event_type: str, data_json: str) -> bool:
+    def has_event(self, session_id: str, window_id: str, event_type: str, data_json: str | None = None) -> bool:
+        if data_json is None:
+            return self._any(statements.HAS_EVENT_OF, session_id, window_id, event_type)
         return self._any(statements.HAS_EVENT, session_id, window_id, event_type, data_json)
 
     def chain(self, session_id: str) -> Chain:

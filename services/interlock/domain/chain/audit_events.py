@@ -156,7 +156,7 @@ _TYPES = (
           " text released so far."),
     _type("STREAM_ENDED", "INFO|WARN", "parts characters running_hash ending", "",
           "An answer that was released in parts ended: COMPLETE, CUT (the rest may not be released), BROKEN (by the provider),"
-          " CALLER_LEFT or LOST (by its sidecar)."),
+          " CALLER_LEFT or LOST (by its sidecar). Beside no seal: it never began, and its window was given up; no part of it leaves later."),
     # Spending on model calls (docs/spending.md): beyond SPEC-011 §1
     _type("SPENDING_RESERVED", "INFO", "tokens usd_micros", "limit_tokens limit_usd_micros",
           "A model call is about to be made under a spending limit. What its window's calls can cost is reserved; the seal of the window"
@@ -248,7 +248,8 @@ _TYPES = (
 
 TYPES: Mapping[str, EventType] = {one.name: one for one in _TYPES}
 OWN_TYPES = frozenset(one.name for one in _TYPES if one.own)
-RELEASING_TYPES = frozenset({"STREAM_BEGUN", "STREAM_PART"})
+STREAM_BEGUN, STREAM_PART, STREAM_ENDED = "STREAM_BEGUN", "STREAM_PART", "STREAM_ENDED"
+RELEASING_TYPES = frozenset({STREAM_BEGUN, STREAM_PART})
 """Events before a part of an answer leaves. None is taken for a window that is sealed: another sidecar closed it."""
 SPENDING_TYPES = frozenset({"SPENDING_RESERVED", "SPENDING_CHARGED"})
 """Events about what a window without a seal spends on model calls."""

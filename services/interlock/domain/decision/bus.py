@@ -16,6 +16,8 @@ from interlock.domain.errors import invalid
 
 EXECUTION = "*"
 """The one share of everything that is not an agent."""
+LONGEST_NUMBER = 16
+"""Digits of a signal's number: a store knows none that is longer."""
 MOST_COLLECTED, LARGEST_COLLECTED = 256, 262_144
 """Signals, and characters of them, that one cycle takes from the bus: they are in its trace."""
 
@@ -82,7 +84,8 @@ class BusPlace:
         epoch, _, number = token.partition(".")
         if not token:
             return cls()
-        if not (epoch.isascii() and epoch.isalnum() and number.isascii() and number.isdigit() and len(token) <= 64):
+        digits = number.isascii() and number.isdigit() and len(number) <= LONGEST_NUMBER
+        if not (epoch.isascii() and epoch.isalnum() and digits and len(token) <= 64):
             raise invalid("DECISION_TOKEN_INVALID", "after is a token that Subscribe gave, or empty")
         return cls(epoch, int(number))
 

@@ -58,7 +58,9 @@ class _Cycle:
         self.snapshot = json_object(inputs["snapshot"], LARGEST_SNAPSHOT) or {}
         now = inputs["at_us"]
         self.answers = [read_answer(one, rules, snapshot_hash=self.hash, now_us=now) for one in inputs["agents"]]
-        names = {one.agent.name for one in self.answers}
+        # Of two answers under one name the first one tells who that is.
+        self.agents = {one.agent.name: one.agent for one in reversed(self.answers)}
+        names = self.agents.keys()
         kept, self.left_out = read_signals(inputs["given"], rules, source="", types=[*rules.signals], now_us=now)
         self.given = [one for one in kept if one["source"] not in names]
         foreign = [one for one in kept if one["source"] in names]
@@ -132,15 +134,16 @@ class _Cycle:
         return read(raw, answer.agent.name, Speaker.RULES)[0]
 
     def _by_authority(self, found: Sequence[ProposedAction]) -> list[ProposedAction]:
-        agents = {answer.agent.name: answer.agent for answer in self.answers}
-        faults = [(one, proposals.authority_fault(one, agents[one.agent], self.rules)) for one in found]
+        faults = [(one, proposals.authority_fault(one, self.agents[one.agent], self.rules)) for one in found]
         return self._passed(faults, "AUTHORITY")
 
     def _by_explanation(self, found: Sequence[ProposedAction]) -> list[ProposedAction]:
-        agents = {answer.agent.name: answer.agent for answer in self.answers}
+        seen: dict[str, set[str]] = {}
         for one in found:
-            seen = {signal["id"] for signal in self.heard if agents[one.agent].hears(signal["type"])}
-            if told := proposals.warnings(one, seen):
+            if one.agent not in seen:
+                hears = self.agents[one.agent].hears
+                seen[one.agent] = {signal["id"] for signal in self.heard if hears(signal["type"])}
+            if told := proposals.warnings(one, seen[one.agent]):
                 self.warnings.append({"agent": one.agent, "proposal_id": one.id, "warnings": told})
         return self._passed([(one, proposals.explanation_fault(one, self.rules)) for one in found], "EXPLAINABILITY")
 
@@ -173,11 +176,10 @@ class _Cycle:
 
     def _score(self, one: ProposedAction) -> int:
         """Return priority of the role × confidence, in millionths."""
-        role = next(answer.agent.role for answer in self.answers if answer.agent.name == one.agent)
-        return self.rules.roles[role] * one.confidence
+        return self.rules.roles[self.agents[one.agent].role] * one.confidence
 
     def _authority(self, one: ProposedAction) -> AgentAuthority:
-        return next(answer.agent.authority for answer in self.answers if answer.agent.name == one.agent)
+        return self.agents[one.agent].authority
 
     def _passed(self, faults: Sequence[tuple[ProposedAction, str]], stage: str) -> list[ProposedAction]:
         self.refused += [Refusal(one.agent, one.id, fault, stage) for one, fault in faults if fault]

@@ -75,11 +75,12 @@ def read(raw: Sequence[Any], agent: str, by: Speaker) -> tuple[list[ProposedActi
     found: list[ProposedAction] = []
     refused: list[Refusal] = []
     for one, proposal_id in zip(raw, ids, strict=True):
-        fault = _fault(one, agent) or ("PROPOSAL_ID_DUPLICATE" if often[proposal_id] > 1 else "")
+        parameters = json_object(one.get("parameters_json"), LARGEST_PARAMETERS) if isinstance(one, Mapping) else None
+        fault = _fault(one, agent, parameters) or ("PROPOSAL_ID_DUPLICATE" if often[proposal_id] > 1 else "")
         if fault:
             refused.append(Refusal(agent, proposal_id, fault, "INTAKE"))
         else:
-            found.append(_read(one, proposal_id, agent, by))
+            found.append(_read(one, proposal_id, agent, by, parameters or {}))
     return sorted(found, key=lambda one: one.id), sorted(refused, key=lambda one: (one.proposal_id, one.reason))
 
 
@@ -97,7 +98,7 @@ def _writable(raw: Any) -> Any:
     return raw
 
 
-def _fault(raw: Any, agent: str) -> str:
+def _fault(raw: Any, agent: str, parameters: Mapping[str, Any] | None) -> str:
     if not isinstance(raw, Mapping):
         return "PROPOSAL_MALFORMED"
     told, named = raw.get("id", ""), raw.get("signals_used", [])
@@ -111,16 +112,17 @@ def _fault(raw: Any, agent: str) -> str:
         ("PROPOSAL_MALFORMED", lists and texts),
         ("PROPOSAL_RISK_INVALID", isinstance(raw.get("risk"), str) and raw["risk"] in ActionRisk.__members__),
         ("PROPOSAL_CONFIDENCE_INVALID", confidence(raw.get("confidence")) is not None),
-        ("PROPOSAL_PARAMETERS_INVALID", json_object(raw.get("parameters_json"), LARGEST_PARAMETERS) is not None),
+        ("PROPOSAL_PARAMETERS_INVALID", parameters is not None),
     )
     return next((name for name, holds in checks if not holds), "")
 
 
-def _read(raw: Mapping[str, Any], proposal_id: str, agent: str, by: Speaker) -> ProposedAction:
+def _read(
+    raw: Mapping[str, Any], proposal_id: str, agent: str, by: Speaker, parameters: Mapping[str, Any]
+) -> ProposedAction:
     return ProposedAction(
         id=proposal_id, agent=agent, by=by, action=raw["action"], target=raw["target"],
-        parameters=json_object(raw["parameters_json"], LARGEST_PARAMETERS) or {},
-        expected_effect=raw["expected_effect"], risk=ActionRisk[raw["risk"]],
+        parameters=parameters, expected_effect=raw["expected_effect"], risk=ActionRisk[raw["risk"]],
         confidence=confidence(raw["confidence"]) or 0, rationale=raw["rationale"],
         signals_used=tuple(raw.get("signals_used", [])), model=_model(raw),
     )  # fmt: skip

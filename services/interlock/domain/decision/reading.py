@@ -17,6 +17,7 @@ LARGEST_NUMBER = 10**15
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def canonical(value: Any) -> str:
@@ -99,4 +100,4 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def _lone_surrogate(text: str) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in text)
+    return not text.isascii() and _SURROGATE.search(text) is not None

@@ -8,6 +8,7 @@ directive is below every present one (requirements.md, reading 6), but never bel
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from functools import lru_cache
 from operator import or_
 from typing import Any, NamedTuple
@@ -98,6 +99,49 @@ def _relaxed(rule: _Rule, before: Any, after: Any) -> Relaxation:
 @lru_cache(maxsize=1024)
 def _shown(directive: str, value: Any) -> str:
     return "present" if value is True else written(directive, value)
+
+
+class Tightness(StrEnum):
+    """Which way a directive moves."""
+
+    STRICTER = "stricter"
+    LOOSER = "looser"
+    MIXED = "neither"
+    """The values admit different things: neither is as strict as the other."""
+    SAME = "same"
+    """Written otherwise, and the same in effect: a value that equals what absence means."""
+
+
+class PolicyChange(NamedTuple):
+    """A directive that differs between two policies, with the text of both values; empty where it is absent."""
+
+    directive: str
+    before: str
+    after: str
+    direction: Tightness
+
+
+def changes(before: Policy, after: Policy) -> list[PolicyChange]:
+    """Return every directive that differs, in canonical order. Reports to more places are stricter, to fewer looser."""
+    return [
+        PolicyChange(
+            rule.directive, _shown(rule.directive, old), _shown(rule.directive, new), _direction(rule, old, new)
+        )
+        for rule, old, new in zip(_RULES, before, after, strict=True)
+        if old != new
+    ]
+
+
+def _direction(rule: _Rule, before: Any, after: Any) -> Tightness:
+    old, new = (rule.absent if value is None else value for value in (before, after))
+    if old == new:
+        return Tightness.SAME
+    if old is None or new is None:
+        return Tightness.STRICTER if old is None else Tightness.LOOSER
+    joined = rule.join(old, new)
+    if joined == new:
+        return Tightness.STRICTER
+    return Tightness.LOOSER if joined == old else Tightness.MIXED
 
 
 def merge(one: Policy, other: Policy) -> Policy:

@@ -82,9 +82,10 @@ def most_of(body: Mapping[str, Any], size: int, price: Price, unbounded: int) ->
     """Return the most that a chat call can cost, of which *size* is the length of its body, bytes.
 
     No token is shorter than a byte, so that a prompt has at most as many. Without a bound of its own the answer has that of
-    its model, else *unbounded* tokens.
+    its model, else *unbounded* tokens. Of two bounds the higher counts: which one a provider goes by is its own matter.
     """
-    asked = body.get("max_completion_tokens") or body.get("max_tokens") or price.max_output or unbounded
+    bounds = body.get("max_completion_tokens") or 0, body.get("max_tokens") or 0
+    asked = max(bounds) or price.max_output or unbounded
     output = min(MOST, asked * (body.get("n") or 1))
     return upper(size, output, price)
 

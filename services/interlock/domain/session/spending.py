@@ -123,15 +123,18 @@ class SpendWindow:
 def merged_spending(stored: Spending, rebuilt: Spending, *, settled: Collection[WindowId] = ()) -> Spending:
     """Return what a store shall hold: the lower limits, the higher charges, and every reservation that is not known to be over.
 
+    Of two for one window the higher: a store that was set back may hold what was reserved for the first of its model calls.
     *settled* are windows of the session that the store holds as settled.
     """
     told = dict(stored.charged)
     for session_id, amount in rebuilt.charged:
         told[session_id] = told.get(session_id, NOTHING) | amount
-    known = {one.window_id for one in stored.reserved}
-    reserved = (*stored.reserved, *(one for one in rebuilt.reserved if one.window_id not in known))
+    reserved: dict[WindowId, Amount] = {}
+    for one in (*stored.reserved, *rebuilt.reserved):
+        reserved[one.window_id] = reserved.get(one.window_id, NOTHING) | one.amount
+    over = {*rebuilt.closed, *settled}
     return Spending(
         limits=stored.limits.tightened(rebuilt.limits),
         charged=tuple(sorted(told.items())),
-        reserved=tuple(one for one in reserved if one.window_id not in rebuilt.closed and one.window_id not in settled),
+        reserved=tuple(Reservation(window, amount) for window, amount in reserved.items() if window not in over),
     )

@@ -18,3 +18,7 @@ class Cue:
     source_value: str
     claim_value: str
     certain: bool = True
+
+
+NORM = "norm"
+"""The slot of what may, must or must not be done."""

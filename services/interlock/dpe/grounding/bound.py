@@ -18,9 +18,9 @@ from interlock.dpe.comparison.bindings.findings import Misbinding
 from interlock.dpe.comparison.bindings.order import steps
 from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
 from interlock.dpe.comparison.bindings.reading import Passages
-from interlock.dpe.comparison.bindings.stretches.parts import WHOLE
 from interlock.dpe.comparison.cues import NUMBER_CHANGED
 from interlock.dpe.comparison.pairings.compare import compare
+from interlock.dpe.comparison.pairings.swapped import swapped
 from interlock.dpe.document import Claim, Distortion, Sentence
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
@@ -120,6 +120,9 @@ def _in_choice(
         parts = [c for c in claims if reading.sentences[c.sentence_index] == sentence]
         for finding in compare(told_by, sources, mentioned):
             found.setdefault(_teller(parts, finding).claim_id, []).append(_distortion(finding))
+    for told_by, finding in () if cancelled() else swapped(list(passages.values()), sources):
+        parts = [c for c in claims if passages.get(reading.sentences[c.sentence_index]) is told_by]
+        found.setdefault(_teller(parts, finding).claim_id, []).append(_distortion(finding))
     return {name: tuple(dict.fromkeys(each)) for name, each in found.items()}
 
 
@@ -144,7 +147,7 @@ def _evidence(
         read |= known.of(texts, language.nlp)
     listed = {text for text in read if any(r.sentence.rstrip(".") in text for _, r in envelope.cut.records)}
     passages = tuple(
-        replace(each, fact_id=units[text], parted=WHOLE if text in listed else each.parted)
+        replace(each.as_record() if text in listed else each, fact_id=units[text])
         for text, found in read.items()
         for each in found
     )

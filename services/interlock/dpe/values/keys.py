@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from interlock.dpe.text.wordlists import word_set
 
-_WORDS = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*|\d+|[$€£¥%°]")
+_WORDS = re.compile(
+    r"[kMGT]?Wh(?![a-z])|[kMGT]Hz|[kh]Pa(?![a-z])|°[CF]|[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*|\d+|[$€£¥%°]"
+)
 _NUMERAL = re.compile(r"-?(?:\d{1,15}|\d{1,3}(?:,\d{3}){1,4})(?:\.\d{1,9})?")
 _SYMBOLS = {"usd": "$", "eur": "€", "gbp": "£", "jpy": "¥", "$": "$", "€": "€", "£": "£", "¥": "¥"}
 _CODES = word_set("chf cad aud nzd sek nok dkk pln czk inr cny krw brl mxn zar")
@@ -37,8 +39,9 @@ _MEASURES = {
         "minutes": "min mins minute minutes", "hours": "h hr hrs hour hours", "days": "d day days", "weeks": "week weeks",
         "months": "month months", "years": "yr yrs year years", "km": "km kilometers kilometres",
         "m": "meters metres", "cm": "cm", "mm": "mm", "miles": "mi miles", "kg": "kg", "g": "grams", "mg": "mg", "lb": "lb lbs",
-        "ml": "ml", "litres": "liters litres", "kWh": "kwh", "kW": "kw", "MW": "mw", "GB": "gb", "MB": "mb", "KB": "kb",
-        "TB": "tb", "bytes": "bytes", "°C": "celsius", "°F": "fahrenheit", "km/h": "kmh kph", "mph": "mph", "mmHg": "mmhg",
+        "ml": "ml", "litres": "liters litres", "Wh": "wh", "kWh": "kwh", "MWh": "mwh", "GWh": "gwh", "kW": "kw", "MW": "mw", "GW": "gw", "kHz": "khz", "MHz": "mhz", "GHz": "ghz",
+        "kPa": "kpa", "hPa": "hpa", "kcal": "kcal", "ha": "ha hectares", "GB": "gb", "MB": "mb", "KB": "kb",
+        "TB": "tb", "bytes": "bytes", "°C": "celsius °c", "°F": "fahrenheit °f", "km/h": "kmh kph", "mph": "mph", "mmHg": "mmhg",
     }.items()
     for written in spellings.split()
 }  # fmt: skip

@@ -48,6 +48,9 @@ time 31557600 year years yr yrs
 time 315576000 decade decades
 time 3155760000 century centuries
 data 0.125 bit bits
+data 125 kbit kbits kilobit kilobits
+data 1.25e5 mbit mbits megabit megabits
+data 1.25e8 gbit gbits gigabit gigabits
 data 1 byte bytes
 data 1e3 kb kib kilobyte kilobytes
 data 1e6 mb mib megabyte megabytes
@@ -76,10 +79,16 @@ power 1e3 kw kilowatt kilowatts
 power 1e6 mw megawatt megawatts
 power 1e9 gw gigawatt gigawatts
 power 745.7 hp horsepower
+energy 3.6e3 wh watt.hour watt.hours
 energy 3.6e6 kwh kilowatt.hour kilowatt.hours
 energy 3.6e9 mwh megawatt.hour megawatt.hours
 energy 3.6e12 gwh gigawatt.hour gigawatt.hours
 energy 4184 kcal
+pressure 1e3 kpa kilopascal kilopascals
+pressure 100 hpa hectopascal hectopascals
+data-rate 125 kbps
+data-rate 1.25e5 mbps
+data-rate 1.25e8 gbps
 frequency 1 hz hertz
 frequency 1e3 khz kilohertz
 frequency 1e6 mhz megahertz
@@ -155,6 +164,8 @@ _RELATIVE = {
     **dict.fromkeys(("bps", "bp"), Unit(POINTS, 0.01)),
     **dict.fromkeys(("times", "fold", "x", "×"), Unit(TIMES)),
 }
+_RATES = {"length": "speed", "data": "data-rate"}
+"""What is measured by a measure over a time."""
 _POWERS = {"square": 2, "sq": 2, "cubic": 3}
 _LETTERS = frozenset("mgshltw")  # single letters are units only in lower case
 
@@ -294,11 +305,12 @@ def _read_measure(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | No
 
 
 def _read_speed(tokens: Sequence[Lexeme], index: int, unit: Unit) -> tuple[Unit, int] | None:
-    """Read km/h, miles per hour, metres a second."""
+    """Read km/h, miles per hour, metres a second, and Mbit/s."""
     over, time = at(tokens, index + 1).low, at(tokens, index + 2)
-    if unit.measure != "length" or over not in {"/", "per", "an", "a"}:
+    rate = _RATES.get(unit.measure)
+    if rate is None or over not in {"/", "per", "an", "a"}:
         return None
     per = MEASURES.get(time.low)
     if per is None or per.measure != TIME:
         return None
-    return Unit("speed", unit.factor / per.factor), index + 3
+    return Unit(rate, unit.factor / per.factor), index + 3

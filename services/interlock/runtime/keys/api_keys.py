@@ -38,11 +38,13 @@ class Caller:
     key: str | None = field(repr=False)
     verified: bool = True
     """Whether anybody vouches for the key: a list of keys here, or the provider that it is passed on to."""
+    digest: str = ""
+    """Hash of the key where the key itself never came here."""
 
     @property
     def key_sha256(self) -> str:
         """Hash of the key, 64 hex digits, by which agent types are registered; empty without a key."""
-        return hashlib.sha256(self.key.encode()).hexdigest() if self.key else ""
+        return hashlib.sha256(self.key.encode()).hexdigest() if self.key else self.digest
 
 
 class ApiKeys:
@@ -71,11 +73,20 @@ class ApiKeys:
             raise _rejected("the Authorization header must be: Bearer <key>")
         digest = hashlib.sha256(key.encode()).hexdigest()
         if self._listed is None:
-            return Caller(f"key_{digest[:24]}", key, verified=self._passed_on)
-        name = self._listed.now().get(digest)
-        if name is None:
-            raise _rejected("this API key is not accepted")
-        return Caller(name, key)
+            return Caller(_unlisted(digest), key, verified=self._passed_on)
+        return Caller(_named(self._listed.now(), digest), key)
+
+    def vouched(self, known_by: str) -> Caller:
+        """Return the caller that a gateway has verified, by the hash of its key or another name of the gateway's; empty: by none.
+
+        The same key has the same scope here and there. Refused with API_KEY_INVALID where a list does not have it.
+        """
+        if not known_by and self._listed is None:
+            return Caller(ANONYMOUS, None)
+        digest = known_by if _SHA256.fullmatch(known_by) else hashlib.sha256(known_by.encode()).hexdigest()
+        if self._listed is None:
+            return Caller(_unlisted(digest), None, digest=digest)
+        return Caller(_named(self._listed.now(), digest), None, digest=digest)
 
 
 def load_api_keys(path: Path | None, *, passed_on: bool = True) -> ApiKeys:
@@ -148,6 +159,17 @@ def _names_of(listed: Any, path: Path) -> Mapping[str, str]:
                 raise _broken(path, f"{names[digest]} and {name} have the same key")
             names[digest] = name
     return names
+
+
+def _unlisted(digest: str) -> str:
+    return f"key_{digest[:24]}"
+
+
+def _named(listed: Mapping[str, str], digest: str) -> str:
+    name = listed.get(digest)
+    if name is None:
+        raise _rejected("this API key is not accepted")
+    return name
 
 
 def _rejected(message: str) -> Refused:

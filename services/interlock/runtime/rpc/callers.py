@@ -119,6 +119,7 @@ CALLERS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "externalprocessor": {"Process": _ENVOY},
     "authorization": {"Check": _ENVOY},
+    "ratelimitservice": {"ShouldRateLimit": _ENVOY},
     # For monitoring. Each service answers for itself only, and reveals nothing about a session.
     "health": {"Check": MEMBERS, "Watch": MEMBERS, "List": MEMBERS},
     "serverreflection": {"ServerReflectionInfo": _OPERATOR},

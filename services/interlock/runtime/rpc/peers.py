@@ -21,10 +21,10 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.rpc.client import call_service
-from interlock.runtime.rpc.deadline import Deadline, retry_idempotent
+from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.errors import from_rpc_error, unwrap
 from interlock.runtime.rpc.mesh import Mesh
-from interlock.runtime.rpc.peer import IN_DOUBT, ServicePeer
+from interlock.runtime.rpc.peer import ServicePeer
 from interlock.runtime.settings.model import Settings
 
 if TYPE_CHECKING:
@@ -34,14 +34,6 @@ if TYPE_CHECKING:
     from interlock.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
 
 _LONGEST_LEASE_MS = 900_000
-
-
-class SealFailedError(Exception):
-    """A window was not acknowledged as sealed. *in_doubt*: it may be in the log all the same."""
-
-    def __init__(self, refused: Refused, *, in_doubt: bool) -> None:
-        super().__init__(refused.reason)
-        self.refused, self.in_doubt = refused, in_doubt
 
 
 class SessionPeer(ServicePeer):
@@ -233,20 +225,8 @@ class AuditPeer(ServicePeer):
         self._stub = stub
 
     async def append(self, request: audit_pb2.AppendRequest, deadline: Deadline) -> audit_pb2.AppendResponse:
-        """Seal a window durably. Raises ``SealFailedError``, which says whether the seal may be in the log all the same."""
-        doubts: list[bool] = []
-
-        async def attempt() -> audit_pb2.AppendResponse:
-            try:
-                return await self._call(self._stub.Append, request, deadline)
-            except Refused as refused:
-                doubts.append(refused.reason in IN_DOUBT)
-                raise
-
-        try:
-            return await retry_idempotent(attempt)
-        except Refused as refused:
-            raise SealFailedError(refused, in_doubt=any(doubts)) from None
+        """Seal a window durably. Raises ``WriteFailedError``, which says whether the seal may be in the log all the same."""
+        return await self._written(self._stub.Append, request, deadline)
 
     async def record(
         self, session_id: str, window_id: str, events: Iterable[audit_pb2.NewEvent], deadline: Deadline, *,
@@ -255,6 +235,13 @@ class AuditPeer(ServicePeer):
         """Append events that belong to no seal; they are durable when this returns. *once*: no event is taken twice."""
         request = audit_pb2.RecordRequest(session_id=session_id, window_id=window_id, events=events, once=once)
         await self._call_until_done(self._stub.Record, request, deadline)
+
+    async def record_part(
+        self, session_id: str, window_id: str, events: Iterable[audit_pb2.NewEvent], deadline: Deadline
+    ) -> None:
+        """Append what says that a part leaves, once. Raises ``WriteFailedError``: what is in doubt binds the window all the same."""
+        request = audit_pb2.RecordRequest(session_id=session_id, window_id=window_id, events=events, once=True)
+        await self._written(self._stub.Record, request, deadline)
 
     async def find_window(
         self, session_id: str, window_id: str, deadline: Deadline | None = None

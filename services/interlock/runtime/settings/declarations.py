@@ -1,7 +1,6 @@
 """Every setting of Interlock, in one place and grouped by subject: one flat model, since variables and YAML keys are flat too.
 
-docs/configuration.md is generated from this file: a comment ``# == Title`` opens a group and is a heading there. ``values.py`` checks
-single values, ``model.py`` several together; ``loading.py`` has their sources and the texts of faults.
+docs/configuration.md is generated from this file, with each ``# == Title`` as a heading. ``values.py`` checks single values, ``model.py`` several.
 """
 
 from __future__ import annotations
@@ -37,11 +36,7 @@ class SettingDeclarations(BaseSettings):
     """The settings of every Interlock process. Each description gives the effect, the unit and the meaning of absence."""
 
     model_config = SettingsConfigDict(
-        env_prefix="INTERLOCK_",
-        extra="forbid",
-        frozen=True,
-        use_attribute_docstrings=True,
-        yaml_file_encoding="utf-8",
+        env_prefix="INTERLOCK_", extra="forbid", frozen=True, use_attribute_docstrings=True, yaml_file_encoding="utf-8"
     )
 
     # == Profile
@@ -101,6 +96,10 @@ class SettingDeclarations(BaseSettings):
     """Port of the decision service, for the owners of experiments and their agents. 0: any free port."""
     envoy_port: int | None = Field(default=None, ge=0, le=65535)
     """Port that Envoy asks (docs/envoy.md), with certificates of the mesh or allow_plaintext. 0: any free port. Absent: none."""
+    rate_limits_file: Path | None = None
+    """YAML file that says which action of a kernel Envoy's rate limit descriptors are, read again when it changes. Absent: all are refused."""
+    litellm_key: SecretStr | None = None
+    """Key that LiteLLM presents to the guardrail on the HTTP front (docs/litellm.md), for no agent. Absent: no guardrail."""
     metrics_port: Port = 9464
     """Port of /metrics for services without HTTP. 0: any free port."""
     injector_port: Port = 7443
@@ -350,8 +349,7 @@ class SettingDeclarations(BaseSettings):
     """Within so many of its windows every stored record of a session that is in use is read again and held against
     what was verified. What is new is verified at once, and the whole chain at first use."""
     audit_origin: LogName = "interlock.local/audit"
-    """Name of the audit log in its signed checkpoints, such as example.com/audit: one for each log, never changed.
-    Auditors are given it with the public key."""
+    """Name of the audit log in its signed checkpoints, such as example.com/audit: one for each log, never changed. Auditors are given it with the public key."""
     checkpoint_key_file: Path | None = None
     """PEM file of the Ed25519 private key that signs checkpoints of the audit log, which no one else may read. Absent:
     one is made once below state_dir; its public half lies next to it."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import string
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -68,6 +69,48 @@ _NO_SOURCE_TAGS = frozenset(
         "a",
     ]
 )
+_ONE_TEXT_TAGS = frozenset(
+    [
+        "article",
+        "body",
+        "chunk",
+        "doc",
+        "document",
+        "email",
+        "excerpt",
+        "html",
+        "page",
+        "passage",
+        "result",
+        "search_result",
+        "snippet",
+        "transcript",
+    ]
+)
+"""Elements that are one given text, whatever stands in them: what a page holds may begin with a tag of its own."""
+_GIVEN_TAGS = frozenset(
+    [
+        "background",
+        "content",
+        "context",
+        "contexts",
+        "data",
+        "docs",
+        "documents",
+        "file",
+        "files",
+        "knowledge",
+        "material",
+        "references",
+        "results",
+        "search_results",
+        "sources",
+        "text",
+    ]
+)
+"""Elements that are given text, or a list of elements that are."""
+_COUNTED = re.compile(r"-\d+\Z")
+_LOWER = {ord(letter): letter.lower() for letter in string.ascii_uppercase}
 _TRIPLE = re.compile(r'"""|\'\'\'')
 _QUOTE = re.compile(r'"([^"\n]{20,4000})"|“([^”]{20,4000})”|«([^»]{20,4000})»|„([^“”]{20,4000})[“”]')
 _JSON_START = re.compile(r"[\[{](?=\s*[\[{\"])")
@@ -78,7 +121,7 @@ def elements(text: str) -> Iterator[Span]:
 
     An element that begins with another one is a list of them: <documents><document>…
     """
-    lowered, at, closes = text.lower(), 0, dict[str, int]()
+    lowered, at, closes = _lowered(text), 0, dict[str, int]()
     while opening := _OPEN_TAG.search(text, at):
         name = opening[1].lower()
         at = opening.end()
@@ -92,10 +135,35 @@ def elements(text: str) -> Iterator[Span]:
         if close < 0:
             continue
         inner = _FIRST_TAG.match(text, at)
-        if inner and inner[1].lower() not in {*_NO_SOURCE_TAGS, name}:
+        if inner and inner[1].lower() not in {*_NO_SOURCE_TAGS, name} and _may_be_list(lowered, name, at, close):
             continue
         yield at, close
         at = close + len(name) + 3
+
+
+def _lowered(text: str) -> str:
+    """Return *text* with ASCII letters in lower case, every character in its place: ``İ`` would become two."""
+    return text.lower() if text.isascii() else text.translate(_LOWER)
+
+
+def _may_be_list(lowered: str, name: str, at: int, close: int) -> bool:
+    """Tell whether the element between *at* and *close*, which begins with another one, may be a list of elements."""
+    plain = _COUNTED.sub("", name)
+    if plain in _ONE_TEXT_TAGS:
+        return False
+    return plain not in _GIVEN_TAGS or _only_elements(lowered, at, close)
+
+
+def _only_elements(lowered: str, at: int, close: int) -> bool:
+    """Tell whether there is nothing but elements between *at* and *close*: text beside them would belong to none."""
+    while opening := _FIRST_TAG.match(lowered, at, close):
+        end = lowered.find(f"</{opening[1]}", opening.end(), close)
+        if end < 0:
+            return False
+        at = lowered.find(">", end, close) + 1
+        if at == 0:
+            return False
+    return not lowered[at:close].strip()
 
 
 def fences(text: str) -> Iterator[Span]:

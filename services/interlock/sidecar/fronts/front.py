@@ -32,6 +32,7 @@ from interlock.sidecar.fronts.release import Releases
 from interlock.sidecar.fronts.sessions import Sessions
 from interlock.sidecar.guard import Guard
 from interlock.sidecar.openai import chat, strictjson
+from interlock.sidecar.openai.chat import Chat
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import grounding
 from interlock.sidecar.provider.strategies import AGENTIC, HIERARCHICAL, PULL, PUSH
@@ -203,9 +204,7 @@ class Front:
         binding: CallBinding = UNBOUND,
     ) -> Governed:
         """Govern a completion that the caller brings; it is charged and sealed as if it had been dispatched."""
-        _check_shape(asked)
-        if asked.strategy in {HIERARCHICAL, AGENTIC, PULL} and not asked.preferred:
-            raise invalid("INVALID_HEADER", "a text that is there already is not asked for", header=STRATEGY_HEADER)
+        _check_brought(asked)
         if not text:
             raise invalid("INVALID_REQUEST", "text must not be empty", param="text")
         evidence = envelope.of_text(
@@ -227,6 +226,27 @@ class Front:
                 form=TEXT,
                 binding=binding,
             )
+        )
+
+    async def brought(
+        self,
+        entry: str,
+        caller: Caller,
+        asked: RequestHeaders,
+        asked_chat: Chat,
+        *,
+        answer: Completion,
+        reply: ResponseHeaders,
+        binding: CallBinding,
+    ) -> Governed:
+        """Govern the *answer* to a chat request that a gateway has asked a provider for: as one of ours, but never asked for again."""
+        _check_brought(asked)
+        evidence = envelope.of_chat(asked_chat, self.settings)
+        grounding.require_context(asked, evidence, reply)
+        dispatch = Dispatch(entry, asked_chat.body["model"], PUSH, None, None, asked.seed, len(answer.choices))
+        model = partial(_given, answer)
+        return await self.guard.govern(
+            Call(entry, caller, asked, evidence, dispatch, {}, model, reply, binding=binding)
         )
 
     async def delegate(
@@ -261,6 +281,12 @@ def _request(asked_chat: chat.Chat, given: GroundingInput) -> str:
 def _check_shape(asked: RequestHeaders) -> None:
     if asked.strategy == BATCH:
         raise invalid("INVALID_HEADER", "a batch is sent to /crp/v3/batch", header=STRATEGY_HEADER)
+
+
+def _check_brought(asked: RequestHeaders) -> None:
+    _check_shape(asked)
+    if asked.strategy in {HIERARCHICAL, AGENTIC, PULL} and not asked.preferred:
+        raise invalid("INVALID_HEADER", "an answer that is there already is not asked for", header=STRATEGY_HEADER)
 
 
 def too_large(limit: int) -> Exception:

@@ -34,6 +34,8 @@ from interlock.sidecar.fronts import embeddings, generation, kernel_http, models
 from interlock.sidecar.fronts.batch import BatchItem, Item, govern_batch
 from interlock.sidecar.fronts.front import DelegationRequest, Front
 from interlock.sidecar.fronts.generation import required, terminate
+from interlock.sidecar.fronts.litellm import contract
+from interlock.sidecar.fronts.litellm.guardrail import Guardrail
 from interlock.sidecar.fronts.pictures import Form, picture_form
 from interlock.sidecar.fronts.reading import CallerGone, body_of, header_lines, read_headers, while_connected
 from interlock.sidecar.fronts.release import held_json
@@ -61,8 +63,10 @@ CLIENT_GONE = 499
 _NOT_ALLOWED = invalid("METHOD_NOT_ALLOWED", "this method is not allowed here")
 
 
-def make_app(front: Front, readiness: Readiness | None, base_url: str, apis: Sequence[Api]) -> Starlette:
-    """Return the ASGI application. Without *readiness* it has no pages for operators."""
+def make_app(
+    front: Front, readiness: Readiness | None, base_url: str, apis: Sequence[Api], guardrail: Guardrail | None = None
+) -> Starlette:
+    """Return the ASGI application. Without *readiness* it has no pages for operators, without *guardrail* none for LiteLLM."""
     described = cache(partial(wellknown.document, front.settings, base_url))
 
     async def well_known(_request: Request) -> Response:
@@ -80,6 +84,11 @@ def make_app(front: Front, readiness: Readiness | None, base_url: str, apis: Seq
             route(wellknown.MODELS, models.models, "GET"),
             route(wellknown.MODELS + "/{model:path}", models.models, "GET"),
             route(wellknown.EMBEDDINGS, embeddings.embeddings, "POST"),
+            *(
+                [Route(contract.PATH, _answered(contract.PATH, guardrail.answer), methods=["POST"])]
+                if guardrail
+                else ()
+            ),
             route(wellknown.BATCH, _batch, "POST"),
             route(wellknown.DELEGATIONS, _delegations, "POST"),
             route("/crp/v3/session/{session_id}", _session, "GET", "DELETE"),

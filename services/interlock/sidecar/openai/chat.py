@@ -14,13 +14,38 @@ from typing import Any
 
 from interlock.domain.errors import invalid
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.openai.checks import bad, integer, items, mapping, number, one_of, only, shown, text, unknown
+from interlock.sidecar.openai import tools
+from interlock.sidecar.openai.checks import (
+    bad,
+    integer,
+    items,
+    label,
+    mapping,
+    number,
+    one_of,
+    only,
+    shown,
+    text,
+    unknown,
+)
 
 MAX_MESSAGES = 4096
-MAX_TOOLS = 256
+MOST_OF_A_MARK = 512
+"""Characters of what names a user or a cache entry."""
 
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
-_LABEL = re.compile(r"[\x20-\x7e]{1,256}", re.ASCII)
+_SPEAKER = re.compile(r"[^\s<|\\/>]{1,64}")
+REFUSED: Mapping[str, str] = {
+    "audio": "what is no text cannot be analysed",
+    "moderation": "policies decide here, not the provider's",
+    "web_search_options": "nobody judges what a search at the provider brings: declare the search as a function tool",
+}
+"""Parameters of the vendor that are refused by name, and why."""
+_LEFT_OUT = frozenset({"prompt_cache_options", "prompt_cache_retention"})
+"""Parameters that only concern the provider's cache: they are accepted and not passed on."""
+_EMPTY_IS_NONE: Mapping[str, Any] = {
+    "tools": [], "functions": [], "stop": [], "user": "", "safety_identifier": "", "prompt_cache_key": "",
+}  # fmt: skip
+"""Parameters that clients send empty where they have nothing to say."""
 
 GROUNDING: Mapping[str, str] = {
     "context-strict": "Answer only using the provided context. Do not use external knowledge.",
@@ -72,7 +97,7 @@ def read(value: Any, settings: Settings) -> Chat:
         if rest.get(required) is None:
             raise bad(required, "is required")
     checks = {**_PARAMETERS, "n": _integers(1, settings.max_choices)}
-    body = {name: _checked(checks, name, given) for name, given in rest.items() if given is not None}
+    body = {name: _checked(checks, name, given) for name, given in rest.items() if _says(name, given)}
     included = bool(options.get("include_usage"))
     return Chat(body, stream=stream, include_usage=included, interlock=interlock, continues=continues)
 
@@ -88,15 +113,32 @@ def steered(chat: Chat, *, grounding_mode: str | None, seed: int | None) -> Mapp
     return body
 
 
+def _says(name: str, value: Any) -> bool:
+    """Tell whether a parameter says anything to the provider."""
+    return (
+        value is not None and name not in _LEFT_OUT and not (name in _EMPTY_IS_NONE and value == _EMPTY_IS_NONE[name])
+    )
+
+
 def _checked(checks: Mapping[str, Check], name: str, value: Any) -> Any:
+    if name in REFUSED:
+        raise invalid("UNSUPPORTED_CONTENT", f"{name} is not supported: {REFUSED[name]}", param=name)
     if name not in checks:
         raise unknown(shown(name))
     return checks[name](name, value)
 
 
-def _label(param: str, value: Any) -> str:
-    if not _LABEL.fullmatch(text(param, value)):
-        raise bad(param, "must be 1 to 256 printable ASCII characters")
+def mark(param: str, value: Any) -> str:
+    """Return what names a user or a cache entry, in any script. Refused with INVALID_PARAMETER."""
+    if not text(param, value).isprintable() or not 1 <= len(value) <= MOST_OF_A_MARK:
+        raise bad(param, f"must be 1 to {MOST_OF_A_MARK} printable characters")
+    return str(value)
+
+
+def _speaker(param: str, value: Any) -> str:
+    """Return the name of who speaks, in any script."""
+    if not _SPEAKER.fullmatch(text(param, value)) or not value.isprintable():
+        raise bad(param, "must be 1 to 64 printable characters without a space, <, |, \\, / or >")
     return str(value)
 
 
@@ -135,7 +177,7 @@ def _continues(rest: dict[str, Any]) -> dict[str, str]:
         if isinstance(value, dict):
             value = only(name, value, "id").get("id")
         if value is not None:
-            found[name] = _label(name, value)
+            found[name] = label(name, value)
     if len(found) > 1:
         raise bad("conversation", "must not be given together with previous_response_id")
     return found
@@ -175,51 +217,11 @@ def _no_alternatives(param: str, value: Any) -> int:
     return 0
 
 
-def _function_name(param: str, value: Any) -> str:
-    if not _NAME.fullmatch(text(param, value)):
-        raise bad(param, "must be 1 to 64 letters, digits, dots, hyphens or underscores")
-    return str(value)
-
-
-def _tool(param: str, value: Any) -> dict[str, Any]:
-    if mapping(param, value).get("type") != "function":
-        raise invalid("UNSUPPORTED_CONTENT", "only tools of type function are supported", param=f"{param}.type")
-    tool = only(param, value, "type", "function")
-    function = only(f"{param}.function", tool.get("function"), "name", "description", "parameters", "strict")
-    checked = {"name": _function_name(f"{param}.function.name", function.get("name"))}
-    kinds: Mapping[str, Check] = {"description": text, "parameters": mapping, "strict": _flag}
-    for name, check in kinds.items():
-        if name in function:
-            checked[name] = check(f"{param}.function.{name}", function[name])
-    return {"type": "function", "function": checked}
-
-
-def _tools(param: str, value: Any) -> list[dict[str, Any]]:
-    return [_tool(f"{param}[{i}]", item) for i, item in enumerate(items(param, value, MAX_TOOLS))]
-
-
-def _functions(param: str, value: Any) -> list[dict[str, Any]]:
-    """Read the declarations of older clients: functions that are not yet tools."""
-    return [
-        _tool(f"{param}[{i}]", {"type": "function", "function": item})["function"]
-        for i, item in enumerate(items(param, value, MAX_TOOLS))
-    ]
-
-
-def _function_call_choice(param: str, value: Any) -> Any:
-    if isinstance(value, str):
-        return one_of(param, value, "none", "auto")
-    return {"name": _function_name(f"{param}.name", only(param, value, "name").get("name"))}
-
-
-def _tool_choice(param: str, value: Any) -> Any:
-    if isinstance(value, str):
-        return one_of(param, value, "none", "auto", "required")
-    choice = only(param, value, "type", "function")
-    if choice.get("type") != "function":
-        raise bad(f"{param}.type", "must be function")
-    function = only(f"{param}.function", choice.get("function"), "name")
-    return {"type": "function", "function": {"name": _function_name(f"{param}.function.name", function.get("name"))}}
+def _prediction(param: str, value: Any) -> dict[str, Any]:
+    """Read the text that the answer is expected to repeat: it only makes the provider faster, and the answer is judged."""
+    given = only(param, value, "type", "content")
+    one_of(f"{param}.type", given.get("type"), "content")
+    return {"type": "content", "content": _content(f"{param}.content", given.get("content"))}
 
 
 def _response_format(param: str, value: Any) -> dict[str, Any]:
@@ -230,14 +232,22 @@ def _response_format(param: str, value: Any) -> dict[str, Any]:
     return {"type": kind, "json_schema": mapping(f"{param}.json_schema", wanted.get("json_schema"))}
 
 
+_OF_THE_CACHE = ("cache_control", "prompt_cache_breakpoint")
+"""Fields of a part that only concern the provider's cache: they are accepted and not passed on."""
+
+
 def _parts(param: str, value: list[Any]) -> list[dict[str, str]]:
     parts = []
     for i, item in enumerate(value):
         place = f"{param}[{i}]"
         kind = mapping(place, item).get("type")
         if kind not in ("text", "refusal"):  # no set: what a client sent may have no hash
-            raise invalid("UNSUPPORTED_CONTENT", "only text content can be analysed", param=place)
-        only(place, item, "type", kind)
+            raise invalid(
+                "UNSUPPORTED_CONTENT",
+                "only text can be analysed: images, sound and files are not passed on",
+                param=place,
+            )
+        only(place, item, "type", kind, *_OF_THE_CACHE)
         parts.append({"type": kind, kind: text(f"{place}.{kind}", item.get(kind))})
     return parts
 
@@ -248,59 +258,41 @@ def _content(param: str, value: Any) -> Any:
     return text(param, value)
 
 
-def _tool_calls(param: str, value: Any) -> list[dict[str, Any]]:
-    calls = []
-    for i, item in enumerate(items(param, value, MAX_TOOLS)):
-        place = f"{param}[{i}]"
-        if mapping(place, item).get("type", "function") != "function":
-            raise invalid("UNSUPPORTED_CONTENT", "only tool calls of type function are supported", param=place)
-        call = only(place, item, "id", "type", "function")
-        function = only(f"{place}.function", call.get("function"), "name", "arguments")
-        checked = {
-            "name": _function_name(f"{place}.function.name", function.get("name")),
-            "arguments": text(f"{place}.function.arguments", function.get("arguments")),
-        }
-        calls.append({"id": _label(f"{place}.id", call.get("id")), "type": "function", "function": checked})
-    return calls
-
-
-def _function_call(param: str, value: Any) -> dict[str, Any]:
-    call = only(param, value, "name", "arguments")
-    return {
-        "name": _function_name(f"{param}.name", call.get("name")),
-        "arguments": text(f"{param}.arguments", call.get("arguments")),
-    }
-
-
 _ROLES: Mapping[str, tuple[str, ...]] = {
     "system": ("content", "name"),
     "developer": ("content", "name"),
     "user": ("content", "name"),
-    "assistant": ("content", "name", "refusal", "tool_calls", "reasoning_content", "function_call"),
-    "tool": ("content", "tool_call_id"),
+    "assistant": ("content", "name", "refusal", "tool_calls", "reasoning_content", "function_call", "annotations"),
+    "tool": ("content", "tool_call_id", "name"),
     "function": ("content", "name"),
 }
 _FIELDS: Mapping[str, Check] = {
     "content": _content,
-    "name": _function_name,
+    "name": _speaker,
     "refusal": text,
     "reasoning_content": text,
-    "tool_calls": _tool_calls,
-    "function_call": _function_call,
-    "tool_call_id": _label,
+    "tool_calls": tools.tool_calls,
+    "function_call": tools.function_call,
+    "tool_call_id": label,
 }
+_OF_A_FUNCTION: Mapping[str, Check] = {**_FIELDS, "name": tools.function_name}
 
 
 def _message(param: str, value: Any) -> dict[str, Any]:
     role = one_of(f"{param}.role", mapping(param, value).get("role"), *_ROLES)
     fields = only(param, {key: given for key, given in value.items() if key != "role"}, *_ROLES[role])
+    if fields.get("tool_calls") == []:
+        del fields["tool_calls"]
     if "content" not in fields and not (
         role == "assistant" and fields.keys() & {"tool_calls", "refusal", "function_call"}
     ):
         raise bad(f"{param}.content", "is required")
     if role == "tool" and "tool_call_id" not in fields:
         raise bad(f"{param}.tool_call_id", "is required")
-    return {"role": role, **{name: _FIELDS[name](f"{param}.{name}", given) for name, given in fields.items()}}
+    if not isinstance(fields.pop("annotations", []), list):  # of an earlier answer: its text is what was said
+        raise bad(f"{param}.annotations", "must be a list")
+    checks = _OF_A_FUNCTION if role in {"tool", "function"} else _FIELDS
+    return {"role": role, **{name: checks[name](f"{param}.{name}", given) for name, given in fields.items()}}
 
 
 def _messages(param: str, value: Any) -> list[dict[str, Any]]:
@@ -309,7 +301,7 @@ def _messages(param: str, value: Any) -> list[dict[str, Any]]:
 
 _TOKENS = _integers(1, 10_000_000)
 _PARAMETERS: Mapping[str, Check] = {
-    "model": _label,
+    "model": label,
     "messages": _messages,
     "temperature": _numbers(0, 2),
     "top_p": _numbers(0, 1),
@@ -321,22 +313,23 @@ _PARAMETERS: Mapping[str, Check] = {
     "logit_bias": _logit_bias,
     "logprobs": _flag,
     "top_logprobs": _no_alternatives,
-    "user": _label,
-    "safety_identifier": _label,
-    "prompt_cache_key": _label,
+    "user": mark,
+    "safety_identifier": mark,
+    "prompt_cache_key": mark,
+    "prediction": _prediction,
     "seed": _integers(-(2**63), 2**63 - 1),
-    "tools": _tools,
-    "tool_choice": _tool_choice,
-    "functions": _functions,
-    "function_call": _function_call_choice,
+    "tools": tools.tools,
+    "tool_choice": tools.tool_choice,
+    "functions": tools.functions,
+    "function_call": tools.function_call_choice,
     "parallel_tool_calls": _flag,
     "response_format": _response_format,
-    "reasoning_effort": _one_of("none", "minimal", "low", "medium", "high", "xhigh"),
+    "reasoning_effort": _one_of("none", "minimal", "low", "medium", "high", "xhigh", "max"),
     "verbosity": _one_of("low", "medium", "high"),
     "metadata": metadata,
     "modalities": _modalities,
-    "service_tier": _one_of("auto", "default", "flex", "priority", "scale"),
+    "service_tier": _one_of("auto", "default", "fast", "flex", "priority", "scale"),
     "store": _flag,
 }
-NAMES = frozenset(_PARAMETERS)
+NAMES = frozenset(_PARAMETERS) | _LEFT_OUT
 """Every parameter that is accepted."""

@@ -8,6 +8,7 @@ from typing import Any
 from interlock.domain.errors import Refused, invalid
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+_LABEL = re.compile(r"[\x20-\x7e]{1,256}", re.ASCII)
 
 
 def bad(param: str, expected: str) -> Refused:
@@ -25,6 +26,13 @@ def text(param: str, value: Any) -> str:
     if not isinstance(value, str):
         raise bad(param, "must be a string")
     return value
+
+
+def label(param: str, value: Any) -> str:
+    """Return a name of printable ASCII."""
+    if not _LABEL.fullmatch(text(param, value)):
+        raise bad(param, "must be 1 to 256 printable ASCII characters")
+    return str(value)
 
 
 def flag(param: str, value: Any) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from typing import Any
 from interlock.domain.errors import Refused, exhausted
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.openai import strictjson
-from interlock.sidecar.openai.checks import bad, shown, unknown
+from interlock.sidecar.openai.chat import mark
+from interlock.sidecar.openai.checks import bad, label, shown, unknown
 from interlock.sidecar.openai.faults import malformed
 from interlock.sidecar.openai.fields import DroppedFields
 
@@ -27,7 +27,6 @@ MOST_TOKENS = 300_000
 """Tokens of one request, where it sends tokens; the vendor's own limit."""
 MOST_DIMENSIONS = 65_536
 
-_LABEL = re.compile(r"[\x20-\x7e]{1,256}", re.ASCII)
 _NAMES = ("model", "input", "dimensions", "encoding_format", "user")
 
 
@@ -51,9 +50,9 @@ def read(data: bytes, settings: Settings) -> dict[str, Any]:
     for name in given:
         if name not in _NAMES:
             raise unknown(shown(name))
-    for name in ("model", "user"):
-        if (name in given or name == "model") and not _is_label(given.get(name)):
-            raise bad(name, "must be 1 to 256 printable ASCII characters")
+    label("model", given.get("model"))
+    if "user" in given:
+        mark("user", given["user"])
     if not _integer(given.get("dimensions", 1), 1, MOST_DIMENSIONS):
         raise bad("dimensions", f"must be an integer from 1 to {MOST_DIMENSIONS}")
     if given.get("encoding_format", "float") not in ("float", "base64"):
@@ -142,10 +141,6 @@ def _packed(given: Any) -> int:
     if rest or base64.b64encode(data).decode() != given:
         return 0
     return count if all(map(math.isfinite, struct.unpack(f"<{count}f", data))) else 0
-
-
-def _is_label(value: Any) -> bool:
-    return isinstance(value, str) and _LABEL.fullmatch(value) is not None
 
 
 def _integer(value: Any, least: int, most: int) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from interlock.domain.errors import Refused, invalid
 from interlock.sidecar.openai import strictjson
+from interlock.sidecar.openai.tools import ALLOWED
 
 MOST_TOKENS = 4096
 """Tokens of an answer to a request that sets no limit: this API demands one."""
@@ -23,7 +24,7 @@ _NO_WORD = (
 )  # fmt: skip
 _TIERS: Mapping[str, str] = {"auto": "auto", "default": "standard_only"}
 _CHOICES: Mapping[str, str] = {"auto": "auto", "required": "any", "none": "none"}
-_EFFORTS: Mapping[str, str] = {"minimal": "low", **{word: word for word in ("low", "medium", "high", "xhigh")}}
+_EFFORTS: Mapping[str, str] = {"minimal": "low", **{word: word for word in ("low", "medium", "high", "xhigh", "max")}}
 _PASSED = ("model", "temperature", "top_p", "top_k")
 
 Blocks = list[dict[str, Any]]
@@ -62,7 +63,7 @@ def made(body: Mapping[str, Any]) -> dict[str, Any]:
     if "service_tier" in body:
         asked["service_tier"] = _TIERS[body["service_tier"]]
     if "tools" in body:
-        asked["tools"] = [_tool(one["function"]) for one in body["tools"]]
+        asked["tools"] = [_tool(one["function"]) for one in _offered(body)]
         asked |= _choice(body)
     return asked | _output(body) | _thinking(body)
 
@@ -129,10 +130,21 @@ def _tool(function: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": function["name"], **kept, "input_schema": schema}
 
 
+def _offered(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the tools that the model may call: this API has no choice of some of them."""
+    choice, tools = body.get("tool_choice"), body["tools"]
+    if not isinstance(choice, Mapping) or choice["type"] != ALLOWED:
+        return list(tools)
+    names = {one["function"]["name"] for one in choice[ALLOWED]["tools"]}
+    return [one for one in tools if one["function"]["name"] in names] or list(tools)
+
+
 def _choice(body: Mapping[str, Any]) -> dict[str, Any]:
     given, alone = body.get("tool_choice"), body.get("parallel_tool_calls") is False
     if given is None and not alone:
         return {}
+    if isinstance(given, Mapping) and given["type"] == ALLOWED:
+        given = given[ALLOWED]["mode"]
     if isinstance(given, Mapping):
         choice: dict[str, Any] = {"type": "tool", "name": given["function"]["name"]}
     else:
@@ -160,7 +172,7 @@ def _thinking(body: Mapping[str, Any]) -> dict[str, Any]:
     wanted = body.get("thinking")
     if not wanted or body.get("temperature", 1) != 1:
         return {}
-    forced = body.get("tool_choice") == "required" or isinstance(body.get("tool_choice"), Mapping)
+    forced = _choice(body).get("tool_choice", {}).get("type") in {"any", "tool"}
     if wanted["type"] != "disabled" and (
         forced or (wanted["type"] == "enabled" and body["messages"][-1]["role"] == "tool")
     ):

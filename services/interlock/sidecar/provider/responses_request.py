@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from interlock.domain.errors import Refused, invalid
+from interlock.sidecar.openai.tools import ALLOWED
 
 _UNKNOWN = ("stop", "seed", "logit_bias", "presence_penalty", "frequency_penalty", "functions", "function_call")
 _AS_THEY_ARE = (
@@ -29,7 +30,7 @@ def check(body: Mapping[str, Any]) -> None:
         place = f"messages[{number}]"
         if message["role"] == "function" or "function_call" in message:
             raise _none(place, "the provider's API knows calls of tools only")
-        if "name" in message:
+        if "name" in message and message["role"] != "tool":
             raise _none(f"{place}.name", "the provider's API does not have it")
 
 
@@ -44,8 +45,7 @@ def made(body: Mapping[str, Any]) -> dict[str, Any]:
     if body.get("tools"):
         request["tools"] = [_tool(one["function"]) for one in body["tools"]]
     if "tool_choice" in body:
-        choice = body["tool_choice"]
-        request["tool_choice"] = choice if isinstance(choice, str) else {"type": "function", **choice["function"]}
+        request["tool_choice"] = _choice(body["tool_choice"])
     if "reasoning_effort" in body:
         request["reasoning"] = {"effort": body["reasoning_effort"]}
     text = _text(body)
@@ -86,6 +86,16 @@ def _parts(content: Any, kind: str) -> Any:
 def _tool(function: Mapping[str, Any]) -> dict[str, Any]:
     """Return a function. Chat's default is not to be strict, and this API's is: it is always said."""
     return {"type": "function", "parameters": _NO_PARAMETERS, "strict": False, **function}
+
+
+def _choice(given: Any) -> Any:
+    """Return a choice of tools; this API has no object around a function."""
+    if isinstance(given, str):
+        return given
+    if given["type"] == ALLOWED:
+        named = given[ALLOWED]
+        return {"type": ALLOWED, "mode": named["mode"], "tools": [_choice(one) for one in named["tools"]]}
+    return {"type": "function", **given["function"]}
 
 
 def _text(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -96,22 +96,22 @@ class ResponseStream:
     def take(self, event: dict[str, Any]) -> int:
         """Take one event. Those that are not known say nothing: their item says it again at its end."""
         kind = event.get("type")
+        if not isinstance(kind, str):
+            raise malformed("CHUNK")
         if kind in {"error", "response.failed"} or event.get("error"):
             raise failed()
         if kind in _LAST:
             response = event.get("response")
             if not isinstance(response, dict):
                 raise malformed("OUTPUT")
-            self._last = {**response, "status": str(kind).removeprefix("response.")}
+            self._last = {**response, "status": kind.removeprefix("response.")}
             self.ended = self.closed = True
         elif kind == "response.output_item.added":
             return self._begin(event)
         elif kind == "response.output_item.done":
             return self._end(event)
-        elif isinstance(kind, str) and kind in _DELTAS:
+        elif kind in _DELTAS:
             return self._add(event, *_DELTAS[kind])
-        elif not isinstance(kind, str):
-            raise malformed("CHUNK")
         return 0
 
     def whole(self, *, broken_off: bool) -> bytes:

@@ -38,7 +38,7 @@ Pass = Callable[[str, Mapping[str, Any]], Awaitable[Completion]]
 _LIMITS = ("max_tokens", "max_completion_tokens")
 _OF_THE_ANSWER = frozenset({
     "n", "response_format", "stop", "logprobs", "top_logprobs", "logit_bias", "parallel_tool_calls", "verbosity",
-    "presence_penalty", "frequency_penalty",
+    "presence_penalty", "frequency_penalty", "prediction",
 })  # fmt: skip
 """Parameters that shape the answer: a review or a bridge is none."""
 

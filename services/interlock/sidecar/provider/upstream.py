@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from http.cookiejar import DefaultCookiePolicy
@@ -20,6 +21,7 @@ from interlock.sidecar.openai import fields, strictjson
 from interlock.sidecar.openai.completion import AnswerAsked, Completion
 from interlock.sidecar.openai.faults import malformed
 from interlock.sidecar.provider import refusals
+from interlock.sidecar.provider.delays import LEAST_MS, told_ms
 from interlock.sidecar.provider.figures import FirstChunk
 from interlock.sidecar.provider.provider_api import APIS, ProviderApi
 from interlock.sidecar.provider.refusals import ProviderError
@@ -33,6 +35,7 @@ MAX_CONNECTIONS = 256
 _PASSED_ON: Mapping[int, Kind] = {
     400: Kind.INVALID,
     401: Kind.UNAUTHENTICATED,
+    402: Kind.FORBIDDEN,
     403: Kind.FORBIDDEN,
     404: Kind.NOT_FOUND,
     413: Kind.EXHAUSTED,
@@ -45,6 +48,8 @@ _OK = 200
 _EVENTS = "text/event-stream"
 _RATE_LIMITED = 429
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}", re.ASCII)
+LAST_SECOND = 253_402_300_799
+"""End of the year 9999: a later time has no date."""
 OWNER = "provider"
 """Whom a listed model belongs to: clients want a name there, and the provider's would be a text that nobody looked at."""
 
@@ -211,7 +216,7 @@ class Upstream:
         return bytes(data)
 
     def _failure(self, response: httpx.Response, data: bytes) -> Refused:
-        status = response.status_code
+        status, told = response.status_code, told_ms(response.headers, now_s=time.time())
         if status in {401, 403} and self._own_key:
             return _gone("UPSTREAM_KEY_REJECTED", "the model provider does not accept this deployment's key")
         if status in _PASSED_ON:
@@ -222,21 +227,15 @@ class Upstream:
                 "UPSTREAM_RATE_LIMITED" if limited else "UPSTREAM_REJECTED",
                 status,
                 error,
-                _retry_after_ms(response) if limited else 0,
+                (told or LEAST_MS) if limited else 0,
             )
         if 200 <= status < 400:
             return malformed(f"STATUS_{status}")
-        return _gone("UPSTREAM_ERROR", "the model provider failed", upstream_status=str(status))
+        return _gone("UPSTREAM_ERROR", "the model provider failed", told, upstream_status=str(status))
 
 
-def _gone(reason: str, message: str, **metadata: str) -> Refused:
-    return Refused(Kind.BAD_GATEWAY, reason, message, metadata=metadata, retry_after_ms=1000)
-
-
-def _retry_after_ms(response: httpx.Response) -> int:
-    """Return the provider's delay, never 0: a rate limit is always worth another try."""
-    seconds = response.headers.get("retry-after", "")
-    return min(max(1, int(seconds)), 3600) * 1000 if re.fullmatch(r"[0-9]{1,9}", seconds, re.ASCII) else 1000
+def _gone(reason: str, message: str, told: int | None = None, **metadata: str) -> Refused:
+    return Refused(Kind.BAD_GATEWAY, reason, message, metadata=metadata, retry_after_ms=told or LEAST_MS)
 
 
 def _model(item: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -244,4 +243,5 @@ def _model(item: Mapping[str, Any]) -> dict[str, Any] | None:
     name, created = item["id"], item.get("created", 0)
     if not isinstance(name, str) or not _MODEL.fullmatch(name):
         return None
-    return {"id": name, "object": "model", "created": created if type(created) is int else 0, "owned_by": OWNER}
+    known = type(created) is int and 0 <= created <= LAST_SECOND
+    return {"id": name, "object": "model", "created": created if known else 0, "owned_by": OWNER}

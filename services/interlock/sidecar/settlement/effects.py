@@ -18,12 +18,16 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Refused, conflict
 from interlock.runtime.rpc.deadline import Deadline
-from interlock.runtime.rpc.peers import Peers, SealFailedError
+from interlock.runtime.rpc.peer import WriteFailedError
+from interlock.runtime.rpc.peers import Peers
 from interlock.sidecar.settlement.recovery import settlement
 from interlock.sidecar.trail import events, response_headers, spending_events, stream_events, tree_events
 from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 log = structlog.get_logger()
+
+_RELEASED = frozenset({stream_events.BEGUN, stream_events.PART, spending_events.RESERVED})
+"""What the log tells of a window that was released in parts."""
 
 REPLAYED_AT_ONCE = 8
 """Windows whose moves one opening puts on record; the next opening continues with the rest."""
@@ -157,30 +161,49 @@ class SettlementEffects:
     ) -> audit_pb2.GetWindowResponse | None:
         """Seal a window that ended while it released parts, at what it holds. Where none left, free that, for *caller_id* too.
 
-        Without a *caller_id* nothing is freed: a window that holds nothing may still be sealed.
+        Without a *caller_id* nothing is freed: a window that holds nothing may still be sealed. Before it is freed the log is told,
+        so that a first part that is still on its way is refused there: what was read before does not show it.
         """
-        record = await self._audit.get_tree_record(root, deadline)
-        steps = [step for step in record.steps if step.window_id == window_id]
-        begun = [json.loads(step.data_json) for step in steps if step.event_type == stream_events.BEGUN]
-        parts = [json.loads(step.data_json) for step in steps if step.event_type == stream_events.PART]
-        if not begun:
-            if caller_id is not None:
+        told = await self._released(root, window_id, deadline)
+        if not told.get(stream_events.BEGUN) and caller_id is not None:
+            if await self._given_up(session_id, window_id, deadline):
                 request = session_pb2.AbandonWindowRequest(
                     session_id=session_id, root_session_id=root, window_id=window_id, caller_id=caller_id,
                 )  # fmt: skip
                 await self._session.abandon_window(request, deadline)
+                return None
+            told = await self._released(root, window_id, deadline)
+        if not told.get(stream_events.BEGUN):
             return None
+        begun, parts = told[stream_events.BEGUN][0], told.get(stream_events.PART, ())
         last: dict[str, Any] = max(parts, key=lambda part: part["part"], default={})
-        spent = [json.loads(step.data_json) for step in steps if step.event_type == spending_events.RESERVED]
+        spent = told.get(spending_events.RESERVED, [{}])[-1]
         try:
             await self._audit.append(
-                stream_events.lost(session_id, root, window_id, begun[0], last, spent=spent[-1] if spent else {}),
-                deadline,
+                stream_events.lost(session_id, root, window_id, begun, last, spent=spent), deadline
             )
-        except SealFailedError as failed:
+        except WriteFailedError as failed:
             raise failed.refused from None
-        log.warning("stream.lost", session_id=session_id, window_id=window_id, charge_micros=begun[0]["hold_micros"])
+        log.warning("stream.lost", session_id=session_id, window_id=window_id, charge_micros=begun["hold_micros"])
         return await self._audit.get_window(session_id, window_id, deadline)
+
+    async def _released(self, root: str, window_id: str, deadline: Deadline) -> dict[str, list[dict[str, Any]]]:
+        """Return what the log holds of a window that was released in parts: the data of its events, by type."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for step in (await self._audit.get_tree_record(root, deadline)).steps:
+            if step.window_id == window_id and step.event_type in _RELEASED:
+                found.setdefault(step.event_type, []).append(json.loads(step.data_json))
+        return found
+
+    async def _given_up(self, session_id: str, window_id: str, deadline: Deadline) -> bool:
+        """Put on record that no part of a window leaves any more; ``False`` where one is on record by now."""
+        try:
+            await self._record(session_id, window_id, [stream_events.given_up()], deadline)
+        except Refused as refused:
+            if refused.reason != "STREAM_HAS_BEGUN":
+                raise
+            return False
+        return True
 
     async def settle_late(self, refused: Refused, reply: ResponseHeaders, deadline: Deadline) -> None:
         """Answer for a window that was settled while its session was rebuilt: the caller never got its answer."""

@@ -18,6 +18,7 @@ from google.protobuf import json_format
 from prometheus_client import Counter, Histogram
 
 from interlock.api.audit.v1 import audit_pb2
+from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.chain.audit_events import SPENDING_TYPES
 from interlock.domain.chain.chain_state import CASCADED, cascaded_budget
@@ -181,7 +182,9 @@ class Recovery:
 
 
 class RecoveringSession(SessionPeer):
-    """The session service, asked again once after its tree was rebuilt. Every call goes through here, so none can forget it."""
+    """The session service, asked again once after its tree was rebuilt, and once after the budget of its caller was: after a restart of
+    the store one call may find both missing. Every call goes through here, so none can forget it.
+    """
 
     def __init__(self, stub: SessionServiceAsyncStub, timeout_s: float, recovery: Recovery) -> None:
         super().__init__(stub, timeout_s)
@@ -189,20 +192,27 @@ class RecoveringSession(SessionPeer):
 
     async def _send(self, method: Method[A], request: Any, timeout_s: float) -> A:
         answer, since = await self._noted(method, request, timeout_s)
-        if answer.HasField("refusal") and answer.refusal.reason == CALLER_UNVERIFIED:
-            told = answer.refusal.metadata
-            await self._recovery.recover_caller(told.get("caller_id", ""), told.get("since", ""))
+        cured: set[bool] = set()
+        while answer.HasField("refusal"):
+            of_caller = answer.refusal.reason == CALLER_UNVERIFIED
+            if of_caller in cured or not (of_caller or answer.refusal.reason in RECOVERABLE):
+                break
+            cured.add(of_caller)
+            if of_caller:
+                told = answer.refusal.metadata
+                await self._recovery.recover_caller(told.get("caller_id", ""), told.get("since", ""))
+            elif not (root := _tree_of(answer.refusal)):
+                break
+            elif not await self._recovered(root, answer.refusal, since):
+                return _lost(answer)
             answer, since = await self._noted(method, request, timeout_s)
-        if not answer.HasField("refusal") or answer.refusal.reason not in RECOVERABLE:
-            return answer
-        root = answer.refusal.metadata.get("root_session_id") or answer.refusal.metadata.get("session_id", "")
-        if not root:
-            return answer
-        if answer.refusal.reason == "SESSION_STATE_UNVERIFIED":
+        return answer
+
+    async def _recovered(self, root: str, refusal: common_pb2.Refusal, since: float) -> bool:
+        """Have a tree rebuilt. False: it is lost."""
+        if refusal.reason == "SESSION_STATE_UNVERIFIED":
             self._recovery.sweep.refused(root, since)
-        if not await self._recovery.recover(root, from_message(answer.refusal)):
-            return _lost(answer)
-        return (await self._noted(method, request, timeout_s))[0]
+        return await self._recovery.recover(root, from_message(refusal))
 
     async def _noted(self, method: Method[A], request: Any, timeout_s: float) -> tuple[A, float]:
         """Return an answer and when it was asked for; the sweep learns which tree the store has just verified."""
@@ -211,6 +221,11 @@ class RecoveringSession(SessionPeer):
         if root := _root_in(answer):
             self._recovery.sweep.verified(root, since)
         return answer, since
+
+
+def _tree_of(refusal: common_pb2.Refusal) -> str:
+    """Return the root of the tree that a refusal is about; empty where it names none."""
+    return str(refusal.metadata.get("root_session_id") or refusal.metadata.get("session_id", ""))
 
 
 def _root_in(answer: Any) -> str:

@@ -44,25 +44,28 @@ class ActionTrials:
         if not self.name:
             report.actions.untried = len(called)
             return report
-        trial = dpe_pb2.ActionTrial(refused=[one for name in called if (one := await self._refused(name))])
+        trial = dpe_pb2.ActionTrial()
+        for name in called:
+            await self._try(name, trial)
         trial.charge_micros = self.charge if trial.refused else 0
         report.actions.CopyFrom(trial)
         return report
 
-    async def _refused(self, action: str) -> dpe_pb2.RefusedAction | None:
+    async def _try(self, action: str, trial: dpe_pb2.ActionTrial) -> None:
+        """Note an action that the kernel would reject, or that it does not know: nobody said that it is allowed."""
         request = kernel_pb2.EvaluateRequest(kernel=self.name, action=action)
         try:
             found = await self.kernels.ask(self.scope, "", "evaluate", request)
         except Refused as refused:
-            if refused.reason in _UNMAPPED:
-                return None
-            raise
+            if refused.reason not in _UNMAPPED:
+                raise
+            trial.untried += 1
+            return
         verdict = found.evaluated.verdict
-        if verdict.approved:
-            return None
-        self._for_model[action] = verdict.for_model
-        checks = [one.code for one in verdict.checks if not one.passed and not one.monitoring]
-        return dpe_pb2.RefusedAction(action=action, checks=checks)
+        if not verdict.approved:
+            self._for_model[action] = verdict.for_model
+            checks = [one.code for one in verdict.checks if not one.passed and not one.monitoring]
+            trial.refused.add(action=action, checks=checks)
 
     def decided(self, decision: policy_pb2.Decision, report: dpe_pb2.Report) -> policy_pb2.Decision:
         """Return what happens to an answer: one with a rejected action is halted for good, whatever else was decided.

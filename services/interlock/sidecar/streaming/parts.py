@@ -26,7 +26,7 @@ from interlock.domain.policy.directives import Oversight, Policy
 from interlock.domain.policy.policy_text import parse
 from interlock.runtime import failpoints
 from interlock.runtime.clock import system_clock
-from interlock.runtime.rpc.peer import IN_DOUBT
+from interlock.runtime.rpc.peer import WriteFailedError
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.admission import Admitted
@@ -105,6 +105,8 @@ class PartRelease:
         self._known = self._judged = self._looked = 0
         self._seen = AnswerPart()
         self._whole_only = False
+        self.ended = False
+        """Whether the provider's answer came to its end: what it counted before that is not what the answer cost."""
 
     async def answer(self, body: Mapping[str, Any], timeout_s: float) -> Completion:
         """Return the provider's answer, of which parts may have left by then.
@@ -123,6 +125,7 @@ class PartRelease:
                 stream.changed.clear()
                 await self._look(stream)
             answer = await self._ended(stream, reading)
+            self.ended = stream.done
         finally:
             reading.cancel()
             self._run.asking.discard(reading)
@@ -218,15 +221,15 @@ class PartRelease:
         opened = self._admitted.opened
         self._run.begun = True  # from here on the hold may be on record: only a seal ends it
         try:
-            await self._peers.audit.record(
-                opened.session_id, opened.window_id, [one for one in noted if one], self._run.deadline, once=True
+            await self._peers.audit.record_part(
+                opened.session_id, opened.window_id, [one for one in noted if one], self._run.deadline
             )
-        except Refused as refused:
+        except WriteFailedError as failed:
             self._running = before  # on record or not, it does not leave: the end tells what left
-            if first and refused.reason not in IN_DOUBT:
+            if first and not failed.in_doubt:
                 self._run.begun, self._whole_only = False, True
             else:
-                self._stop(refused)
+                self._stop(failed.refused)
             return
         await failpoints.reached("sidecar.after_part")
         if first:

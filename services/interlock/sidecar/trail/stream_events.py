@@ -14,11 +14,12 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
+from interlock.domain.chain.audit_events import STREAM_BEGUN, STREAM_ENDED, STREAM_PART
 from interlock.domain.risk.risk import RiskLevel
 from interlock.sidecar.trail.events import INFO, WARN, event
 from interlock.sidecar.trail.response_headers import word
 
-BEGUN, PART, ENDED = "STREAM_BEGUN", "STREAM_PART", "STREAM_ENDED"
+BEGUN, PART, ENDED = STREAM_BEGUN, STREAM_PART, STREAM_ENDED
 COMPLETE, CUT, BROKEN, CALLER_LEFT, LOST = "COMPLETE", "CUT", "BROKEN", "CALLER_LEFT", "LOST"
 """How the stream of a window ends."""
 
@@ -70,6 +71,11 @@ def ended(running: RunningHash, ending: str) -> audit_pb2.NewEvent:
     return event(
         ENDED, severity, parts=running.parts, characters=running.characters, running_hash=running.value, ending=ending
     )
+
+
+def given_up() -> audit_pb2.NewEvent:
+    """The window held budget for parts and is given up: none of them was on record, and none is put there from now on."""
+    return ended(RunningHash(), LOST)
 
 
 def began(window_id: str, data: Mapping[str, Any]) -> session_pb2.StreamBegan:

@@ -19,6 +19,11 @@ YEARS = (
     '{"school": "Hill Road", "year": 2021, "pupils": 640, "budget_keur": 900}',
     '{"school": "Hill Road", "year": 2022, "pupils": 560, "budget_keur": 990}',
 )
+KILNS = (
+    "| Kiln | Firing heat (°C) | Holding heat (°C) | Pots |\n|---|---|---|---|\n| Alma | 1240 | 310 | 40 |\n| Bruno | 1180 | 290 | 64 |\n"
+    "| Cleo | 1060 | 270 | 25 |"
+)
+LEAGUE = "| Club | Goals | Points |\n|---|---|---|\n| Ravens | 58:31 | 64 |\n| Otters | 66:40 | 71 |\n| Badgers | 49:44 | 52 |"
 GYM = "A gym pass costs $30 a month. Lockers cost $4 each. The contract runs for 18 months from the day of signing."
 
 
@@ -98,6 +103,12 @@ def test_not_borne_out(claim, sources, own):
         ("The cheapest is Borealis 3 at €29.", (BOATS,), "€31", "€29"),
         ("Borealis 3 takes dogs for €31.", (BOATS,), "no", "dogs"),
         ("In 2022 Hill Road had 640 pupils.", YEARS, "560", "640"),
+        # a unit in a column's header, and a value that stands in one column only, whatever the claim calls it
+        ("Bruno is left at 310 °C overnight.", (KILNS,), "290 °C", "310 °C"),
+        # names and values that take turns
+        ("Bruno holds 64 pots, followed by Alma with 25.", (KILNS,), "40", "25"),
+        # a number of another field before the noun of one
+        ("Otters finished with 66 points.", (LEAGUE,), "71", "66"),
         ("Budget (€k); 2021: 990; 2022: 900", YEARS, "€900 thousand", "990"),
     ],
 )
@@ -120,6 +131,12 @@ def test_the_value_of_another_record_is_a_finding(claim, sources, source_value, 
         ("The second cheapest is Aurora 7 at €24.50.", (BOATS,)),
         ("The shortest is Borealis 3 at €31.", (BOATS,)),
         ("Borealis 3 takes no dogs.", (BOATS,)),
+        ("Bruno is left at 290 °C overnight.", (KILNS,)),
+        ("Bruno is left at 310 °C overnight.", (KILNS, "A kiln that rests is kept at 310 °C.")),
+        ("Bruno holds 64 pots, followed by Alma with 40.", (KILNS,)),
+        ("Alma and Bruno hold 40 and 64 pots.", (KILNS,)),
+        ("Otters finished with 71 points and 66 goals.", (LEAGUE,)),
+        ("Otters finished 7 points ahead of Ravens.", (LEAGUE,)),
     ],
 )
 def test_what_compares_or_narrows_takes_nothing_from_another_record(claim, sources):

@@ -24,6 +24,12 @@ from interlock.dpe.values.keys import read_key
         ("active", "true", "active", "yes"),
         ("owner", "Ann Lee", "owner", "Ann Lee"),
         ("plan_m", "3", "plan m", "3"),
+        ("Kiln heat (°C)", "980", "kiln heat", "980 °C"),
+        ("Yield 2023 (GWh)", "41", "yield 2023", "41 GWh"),
+        ("battery_kWh", "64", "battery", "64 kWh"),
+        ("boilerMWh", "7", "boiler", "7 MWh"),
+        ("area_ha", "12", "area", "12 ha"),
+        ("tube pressure (hPa)", "12", "tube pressure", "12 hPa"),
     ],
 )
 def test_a_key_gives_noun_and_unit(key, value, noun, written):

@@ -18,6 +18,7 @@ from anthropic.types.beta import message_create_params as beta
 from interlock.domain.errors import Refused
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.apis.messages import blocks, request
+from interlock.sidecar.call import sources
 
 pytestmark = pytest.mark.req("API-2", "API-6")
 
@@ -83,7 +84,7 @@ SHAPES = {
     "redacted thinking": Shape(
         vendor.RedactedThinkingBlockParam, {"type": "redacted_thinking", "data": "s"}, answered, "messages[1].content[0]"
     ),
-    "tool": Shape(vendor.ToolParam, TOOL, lambda one: asked(tools=[one]), "tools[0]", frozenset({"input_examples"})),
+    "tool": Shape(vendor.ToolParam, TOOL, lambda one: asked(tools=[one]), "tools[0]"),
     "metadata": Shape(vendor.MetadataParam, {"user_id": "u"}, lambda one: asked(metadata=one), "metadata"),
     "output": Shape(vendor.OutputConfigParam, {"effort": "low"}, lambda one: asked(output_config=one), "output_config"),
     "format": Shape(
@@ -254,6 +255,21 @@ def test_a_document_is_an_element_that_nothing_in_it_ends():
     ]}])  # fmt: skip
 
     assert made == [{"role": "user", "content": f'<document-2 title="A title">\n{text}\n</document-2>\n\nWhy?'}]
+
+
+@pytest.mark.parametrize("ending", ["</DOCUMENT>", "</Document >", "</document>", "<x></x>", "<br>"])
+@pytest.mark.parametrize("size", [1, 500])
+def test_what_a_document_holds_is_a_source_and_nobody_s_words(ending, size):
+    """Neither a tag in it nor the length of its names takes anything of it out of the call's sources."""
+    said = f"{ending} The sky is blue."
+    search = {**SEARCHED, "title": "t" * size, "source": "s" * size, "content": [{"type": "text", "text": said}]}
+    document = {**DOCUMENT, "title": "t" * size, "source": {**DOCUMENT["source"], "data": said}}
+    for given in (search, document):
+        [made] = blocks.chat_messages([{"role": "user", "content": [given, {"type": "text", "text": "Why?"}]}])
+        parts = sources.read(made["content"])
+
+        assert (parts.own, len(parts.sources)) == ("Why?", 1)
+        assert "The sky is blue." in parts.sources[0].text
 
 
 BAD = {

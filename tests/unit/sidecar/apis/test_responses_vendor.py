@@ -77,7 +77,7 @@ SHAPES: Mapping[str, tuple[tuple[Any, ...], Mapping[str, Any], Callable[[Mapping
     ),
     "tool": (
         (vendor.FunctionToolParam,), TOOL, lambda one: {"tools": [one]},
-        {"allowed_callers", "async", "defer_loading", "output_schema"},
+        {"allowed_callers", "async", "output_schema"},
     ),
     "choice": (
         (vendor.ToolChoiceFunctionParam,), {"type": "function", "name": "f"},
@@ -97,7 +97,7 @@ SHAPES: Mapping[str, tuple[tuple[Any, ...], Mapping[str, Any], Callable[[Mapping
     "reference without its type": ((ItemReference,), {"id": "msg_1"}, item, set()),
     "input text": (
         (vendor.ResponseInputTextParam,), {"type": "input_text", "text": "a"},
-        lambda one: item({**ASKED, "content": [one]}), {"prompt_cache_breakpoint"},
+        lambda one: item({**ASKED, "content": [one]}), set(),
     ),
     "output text": (
         (vendor.ResponseOutputTextParam,), {"type": "output_text", "text": "a", "annotations": []},
@@ -152,15 +152,17 @@ def test_every_kind_of_item_is_read_or_refused_by_name():
 def test_every_kind_of_tool_and_choice_is_read_or_refused_by_name():
     """A function is read; of the choices its name, or a word."""
     tools = {kind: outcome({"tools": [{**TOOL, "type": kind}]}) for kind in kinds(vendor.ToolParam)}
+    some = {"mode": "auto", "tools": [{"type": "function", "name": "f"}]}
     choices = {
-        kind: outcome({"tools": [TOOL], "tool_choice": {"type": kind, "name": "f"}})
+        kind: outcome(
+            {"tools": [TOOL], "tool_choice": {"type": kind, **(some if kind == "allowed_tools" else {"name": "f"})}}
+        )
         for kind in kinds(parameters.ToolChoice)
     }
 
     assert {kind for kind, said in tools.items() if said != ("UNSUPPORTED_CONTENT", "tools[0].type")} == {"function"}
-    assert {kind for kind, said in choices.items() if said != ("UNSUPPORTED_CONTENT", "tool_choice.type")} == {
-        "function"
-    }
+    assert {kind for kind, said in choices.items() if said == ("", None)} == {"function", "allowed_tools"}
+    assert {said for said in choices.values() if said[0]} == {("UNSUPPORTED_CONTENT", "tool_choice.type")}
 
 
 def test_every_kind_of_part_is_read_or_refused_by_name():
@@ -172,10 +174,51 @@ def test_every_kind_of_part_is_read_or_refused_by_name():
     assert {said for said in found.values() if said[0]} == {("UNSUPPORTED_CONTENT", "input[1].content[0].type")}
 
 
+def test_every_word_of_what_may_be_included_is_read():
+    """What belongs to tools that run at the provider adds nothing: there are none."""
+    included = words(vendor.ResponseIncludable)
+
+    assert {word: outcome({"include": [word]}) for word in included} == dict.fromkeys(included, ("", None))
+    assert outcome({"include": ["everything"]})[1] == "include[0]"
+
+
+EVERYDAY: Mapping[str, Mapping[str, Any]] = {
+    "a summary": {"reasoning": {"summary": "detailed"}},
+    "how the provider caches": {"prompt_cache_retention": "24h", "prompt_cache_options": {}},
+    "no tools": {"tools": []},
+    "a tool that is not searched for": {"tools": [{**TOOL, "defer_loading": False, "allowed_callers": ["direct"]}]},
+    "a name in another script": {"user": "Jürgen"},
+}
+
+
+@pytest.mark.parametrize("given", EVERYDAY.values(), ids=EVERYDAY)
+def test_what_can_carry_nothing_to_the_client_is_accepted(given):
+    """What stock clients send and nothing follows from."""
+    assert outcome(given) == ("", None)
+
+
+def test_a_choice_of_some_tools_is_the_chat_requests():
+    """Its functions are named where the caller named them."""
+    choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]}
+    made = request.read(
+        {"model": "m", "input": "a", "tools": [TOOL], "tool_choice": choice}, request.own_items("a"), None, SETTINGS
+    )
+    named = {"mode": "required", "tools": [{"type": "function", "function": {"name": "f"}}]}
+
+    assert made.chat.body["tool_choice"] == {"type": "allowed_tools", "allowed_tools": named}
+    assert made.echoed["tool_choice"] == choice
+    for bad, place in (
+        ({"mode": "never"}, "tool_choice.mode"),
+        ({"tools": [{"type": "mcp"}]}, "tool_choice.tools[0].type"),
+        ({"tools": [{"type": "function", "name": "a b"}]}, "tool_choice.tools[0].name"),
+    ):
+        assert outcome({"tools": [TOOL], "tool_choice": {**choice, **bad}})[1] == place
+
+
 def test_every_place_of_the_chat_request_has_one_here():
     """What is passed on is checked as the chat request is, and a refusal names no field that its caller did not send."""
     bad = {
-        "model": "", "temperature": 9, "top_p": 9, "user": "", "safety_identifier": "", "prompt_cache_key": "",
+        "model": "", "temperature": 9, "top_p": 9, "user": "\n", "safety_identifier": "\n", "prompt_cache_key": "\n",
         "service_tier": "zebra", "parallel_tool_calls": 1, "top_logprobs": 3, "max_output_tokens": 0, "stream": 1,
         "reasoning": {"effort": "zebra"}, "text": {"verbosity": "zebra"}, "tool_choice": "zebra", "interlock": 7,
     }  # fmt: skip

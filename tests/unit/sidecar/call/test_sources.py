@@ -66,6 +66,45 @@ def test_given_text_is_a_source_and_the_question_is_not(template):
     assert "1889" not in parts.own
 
 
+PAGES = {
+    "a tag without an end": "<br> {0} {1}",
+    "an empty element": "<x></x> {0} {1}",
+    "a page of the web": "<html><head><title>t</title></head>\n{0} {1}</html>",
+    "a note before the text": "<note><to>Ann</to></note>\n{0} {1}",
+    "what looks like an order": "<x></x><instructions>{0} {1}</instructions>",
+    "letters that grow in lower case": "İİİİİİİİİİİİİİİİİİİİİİİİİİİİİİİİİİİİ {0} {1}",
+}
+AROUND = [
+    "<document>{}</document>",
+    "<doc id='1'>{}</doc>",
+    "<search_result-2>{}</search_result-2>",
+    "<documents><document>{}</document></documents>",
+]
+
+
+@pytest.mark.req("ATT-5")
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_a_document_is_given_text_whatever_it_begins_with(page, around):
+    """A page may begin with a tag of its own; its text is a source all the same, and so is that of the one behind it."""
+    parts = sources.read(
+        f"{around.format(page.format(TALL, BUILT))}\n{around.format('Snow is white.')}\nHow tall is it?"
+    )
+    given_text = "\n".join(source.text for source in parts.sources)
+
+    assert [one for one in (TALL, BUILT, "Snow is white.") if one not in given_text] == []
+    assert parts.own.strip() == "How tall is it?"
+
+
+def test_text_beside_the_elements_of_a_context_is_given_too():
+    """A list of elements is one where nothing stands beside them; what a writer puts around a question stays the writer's."""
+    beside = sources.read(f"<context><page>{TALL}</page> {BUILT}</context>\nHow tall is it?")
+    asked = sources.read(f"<input><doc>{TALL}</doc> How tall is it?</input>")
+
+    assert BUILT in "\n".join(source.text for source in beside.sources)
+    assert beside.own == asked.own == "How tall is it?"
+
+
 @pytest.mark.req("ATT-5")
 @pytest.mark.parametrize(
     "text",

@@ -62,7 +62,7 @@ def test_nulls_say_nothing():
         ({"model": "m"}, "INVALID_PARAMETER", "messages"),
         (request(Temperature=1), "UNKNOWN_PARAMETER", "Temperature"),
         (request(MESSAGES=[]), "UNKNOWN_PARAMETER", "MESSAGES"),
-        (request(functions=[]), "INVALID_PARAMETER", "functions"),
+        (request(functions={}), "INVALID_PARAMETER", "functions"),
         (request(**{"x\r\ny": 1}), "UNKNOWN_PARAMETER", "?"),
         (request(messages=None), "INVALID_PARAMETER", "messages"),
         (request(model=None), "INVALID_PARAMETER", "model"),

@@ -27,6 +27,7 @@ WRONG = [["of no type that any field has"]]
 USER = {"role": "user", "content": "What is it?"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 TOOL = {"type": "function", "function": {"name": "f"}}
+ALLOWED = {"mode": "auto", "tools": [TOOL]}
 
 Build = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -63,12 +64,12 @@ class Shape:
         return {name for one in self.types for name in one.__required_keys__ | one.__optional_keys__}
 
     def is_unknown(self, field: str) -> bool:
-        given = self.build({**self.least, field: WRONG})
-        return outcome(given) == ("UNKNOWN_PARAMETER", f"{self.place}{field}")
+        reason, place = outcome(self.build({**self.least, field: WRONG}))
+        reasons = {"UNKNOWN_PARAMETER", *(["UNSUPPORTED_CONTENT"] if field in self.refused else [])}
+        return reason in reasons and place == f"{self.place}{field}"
 
 
 UNSCANNED = "no text, so that it cannot be analysed"
-OF_THE_CACHE = "says how the provider caches; not asked for yet"
 
 SHAPES = {
     "request": Shape(
@@ -76,14 +77,7 @@ SHAPES = {
         request(),
         dict,
         "",
-        {
-            "audio": UNSCANNED,
-            "moderation": "policies decide here, not the provider's",
-            "prediction": "text that would reach the answer unscanned",
-            "prompt_cache_options": OF_THE_CACHE,
-            "prompt_cache_retention": OF_THE_CACHE,
-            "web_search_options": "facts of the web that no envelope names",
-        },
+        chat.REFUSED,
     ),
     "stream_options": Shape(
         (vendor.ChatCompletionStreamOptionsParam,), {},
@@ -110,7 +104,7 @@ SHAPES = {
     ),
     "text part": Shape(
         (vendor.ChatCompletionContentPartTextParam,), {"type": "text", "text": "x"},
-        lambda one: message({**USER, "content": [one]}), "messages[0].content[0].", {"prompt_cache_breakpoint": OF_THE_CACHE},
+        lambda one: message({**USER, "content": [one]}), "messages[0].content[0].", {},
     ),
     "refusal part": Shape(
         (vendor.ChatCompletionContentPartRefusalParam,), {"type": "refusal", "refusal": "x"},
@@ -145,8 +139,8 @@ SHAPES = {
     ),
 }  # fmt: skip
 
-OURS = {"request": set(), "assistant": {"reasoning_content"}}
-"""What is read and the vendor does not have: other providers answer with reasoning, and clients send it back."""
+OURS = {"request": set(), "assistant": {"reasoning_content", "annotations"}, "tool": {"name"}}
+"""What is read and the vendor does not have: clients send back what an answer had, and name the function beside its result."""
 
 
 @pytest.mark.req("SVC-2")
@@ -196,8 +190,8 @@ KINDS = {
     ),
     "tool choice": (
         vendor.ChatCompletionToolChoiceOptionParam, "type",
-        dict.fromkeys(("allowed_tools", "custom"), ("INVALID_PARAMETER", "tool_choice.type")),
-        lambda kind: request(tool_choice={**TOOL, "type": kind}),
+        {"custom": ("INVALID_PARAMETER", "tool_choice.type")},
+        lambda kind: request(tool_choice={"type": kind, **({kind: ALLOWED} if kind == "allowed_tools" else {"function": {"name": "f"}})}),
     ),
     "response format": (
         parameters.ResponseFormat, "type", {},
@@ -216,8 +210,8 @@ def test_every_kind_of_the_vendor_is_read_or_refused_by_name(name):
 
 
 VALUES = {
-    "reasoning_effort": {"max"},
-    "service_tier": {"fast"},
+    "reasoning_effort": set(),
+    "service_tier": set(),
     "verbosity": set(),
 }
 """Words of the vendor that are refused today, by parameter."""
@@ -237,6 +231,74 @@ def test_every_word_of_the_vendor_is_read_or_refused(name):
     assert {word: said for word, said in found.items() if said[0]} == dict.fromkeys(
         VALUES[name], ("INVALID_PARAMETER", name)
     )
+
+
+EVERYDAY: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
+    "nothing to say": ({"tools": [], "functions": [], "stop": [], "user": "", "safety_identifier": ""}, {}),
+    "how the provider caches": ({"prompt_cache_retention": "24h", "prompt_cache_options": {"mode": "explicit"}}, {}),
+    "a name in another script": ({"user": "Jürgen 王"}, {"user": "Jürgen 王"}),
+    "a prediction": (
+        {"prediction": {"type": "content", "content": "x"}}, {"prediction": {"type": "content", "content": "x"}}
+    ),
+    "some of the tools": (
+        {"tools": [TOOL], "tool_choice": {"type": "allowed_tools", "allowed_tools": ALLOWED}},
+        {"tools": [TOOL], "tool_choice": {"type": "allowed_tools", "allowed_tools": ALLOWED}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.req("API-6")
+@pytest.mark.parametrize(("given", "passed"), EVERYDAY.values(), ids=EVERYDAY)
+def test_what_can_carry_nothing_to_the_client_is_accepted(given, passed):
+    """Empty lists and names, marks in any script, a prediction, a choice of tools; how the provider caches is left out."""
+    assert chat.read(request(**given), SETTINGS).body == request(**passed)
+
+
+@pytest.mark.req("API-6")
+def test_messages_come_back_with_what_clients_put_around_them():
+    """Annotations, an empty list of calls, places of a stream, the name of a function, marks of a cache, speakers in any script."""
+    part = {"type": "text", "text": "x"}
+    given = [
+        {
+            "role": "user",
+            "name": "José",
+            "content": [{**part, "prompt_cache_breakpoint": {}}, {**part, "cache_control": {}}],
+        },
+        {"role": "assistant", "content": "x", "annotations": [{"type": "url_citation"}], "tool_calls": []},
+        {"role": "assistant", "tool_calls": [{**CALL, "index": 0}]},
+        {"role": "tool", "tool_call_id": "c1", "name": "f", "content": "x"},
+    ]
+
+    assert chat.read(request(messages=given), SETTINGS).messages == [
+        {"role": "user", "name": "José", "content": [part, part]},
+        {"role": "assistant", "content": "x"},
+        {"role": "assistant", "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c1", "name": "f", "content": "x"},
+    ]
+
+
+NOT_EVERYDAY = {
+    "a choice in a choice": ({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"type": "allowed_tools"}]}}},
+        "tool_choice.allowed_tools.tools[0].type"),
+    "a choice of nothing": ({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}}, "tool_choice.allowed_tools.tools"),
+    "another mode": ({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "none", "tools": [TOOL]}}}, "tool_choice.allowed_tools.mode"),
+    "a prediction of an image": ({"prediction": {"type": "content", "content": [{"type": "image_url"}]}}, "prediction.content[0]"),
+    "a mark that no one sees": ({"user": "a\u202eb"}, "user"),
+    "an endless mark": ({"prompt_cache_key": "x" * 513}, "prompt_cache_key"),
+    "a speaker with a tag": ({"messages": [{**USER, "name": "<b>"}]}, "messages[0].name"),
+    "a speaker that no one sees": ({"messages": [{**USER, "name": "a\u200bb"}]}, "messages[0].name"),
+    "annotations of no list": ({"messages": [{"role": "assistant", "content": "x", "annotations": "x"}]}, "messages[0].annotations"),
+    "nothing said": ({"messages": [{"role": "assistant", "tool_calls": []}]}, "messages[0].content"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "place"), NOT_EVERYDAY.values(), ids=NOT_EVERYDAY)
+def test_what_is_accepted_has_its_bounds(given, place):
+    """Each is refused at its place."""
+    reason, told = outcome(request(**given))
+
+    assert reason in {"INVALID_PARAMETER", "UNSUPPORTED_CONTENT", "UNKNOWN_PARAMETER"}
+    assert told == place
 
 
 def test_schemas_are_passed_as_they_are():

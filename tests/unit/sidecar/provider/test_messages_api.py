@@ -97,6 +97,16 @@ def test_the_choice_of_a_tool(choice, told):
     assert made(tools=[{"type": "function", "function": {"name": "f"}}], tool_choice=choice)["tool_choice"] == told
 
 
+def test_a_choice_of_some_tools_offers_no_other():
+    """This API has no word for it: the others are left out, and one of the rest may be demanded."""
+    f, g = ({"type": "function", "function": {"name": name}} for name in "fg")
+    choice = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [g]}}
+    found = made(tools=[f, g], tool_choice=choice)
+
+    assert [one["name"] for one in found["tools"]] == ["g"]
+    assert found["tool_choice"] == {"type": "any"}
+
+
 ENABLED = {"type": "enabled", "budget_tokens": 1024}
 
 

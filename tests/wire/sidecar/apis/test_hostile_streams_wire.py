@@ -156,6 +156,7 @@ FAULTS: dict[str, dict[str, list[bytes]]] = {
         "an item that becomes another": [named("response.output_item.done", output_index=0, item={"type": "reasoning"})],
         "an end without a response": [named("response.completed")],
         "an event of no type": [b"data: {}\n\n"],
+        "an event of a type that is no word": [b'data: {"type": [{}]}\n\n'],
     },
 }  # fmt: skip
 

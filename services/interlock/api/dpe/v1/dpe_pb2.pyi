@@ -1458,7 +1458,7 @@ class ActionTrial(_message.Message):
     charge_micros: _builtins.int
     """What that costs the session beside the risk, millionths; 0 where none is rejected."""
     untried: _builtins.int
-    """Tools that the answer calls and that were not tried, since no kernel is set for them: halt-on-action is broken by that."""
+    """Tools that the answer calls and that were not tried, since no kernel knows them: halt-on-action is broken by that."""
     @_builtins.property
     def refused(self) -> _containers.RepeatedCompositeFieldContainer[Global___RefusedAction]:
         """Actions that it would reject, each once, by name."""

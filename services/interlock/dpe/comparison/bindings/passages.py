@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,9 +10,11 @@ from interlock.dpe.comparison.bindings.clauses import SenseBag, clauses
 from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.comparison.bindings.frames import PredicateFrame, frames
 from interlock.dpe.comparison.bindings.limits import Limit, degree, limits
+from interlock.dpe.comparison.bindings.norms import Normed, norms
 from interlock.dpe.comparison.bindings.order import Order, orders
 from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, Parted, parted
 from interlock.dpe.comparison.bindings.stretches.pieces import Piece, pieces, whole
+from interlock.dpe.comparison.bindings.stretches.ties import NONE, Ties, ties
 from interlock.dpe.values.frames import STOP
 
 
@@ -33,11 +35,17 @@ class ReadSentence:
     senses: frozenset[str] = frozenset()
     orders: tuple[Order, ...] = ()
     parted: Parted = WHOLE
+    ties: Ties = NONE
+    norms: tuple[Normed, ...] = ()
 
     @cached_property
     def bag(self) -> frozenset[str]:
         """The senses of all its clauses."""
         return frozenset(sense for clause in self.clauses for sense in clause.senses)
+
+    def as_record(self) -> ReadSentence:
+        """Return it without what only a sentence has: a record's fields are no clauses beside each other."""
+        return replace(self, parted=WHOLE, ties=NONE)
 
 
 def passage(sentence: Any) -> ReadSentence:
@@ -46,9 +54,9 @@ def passage(sentence: Any) -> ReadSentence:
     content = frozenset(
         key_of(t) for t in sentence if t.is_alpha and t.lower_ not in STOP and t.pos_ not in {"PRON", "AUX"}
     )
-    found = clauses(sentence)
+    found, framed = clauses(sentence), frames(sentence)
     single = whole(sentence)
     return ReadSentence(
-        sentence.text.strip(), frames(sentence), limits(sentence), held, word, content, clauses=found,
-        orders=orders(sentence), parted=parted(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
+        sentence.text.strip(), framed, limits(sentence), held, word, content, clauses=found,
+        orders=orders(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
     )  # fmt: skip

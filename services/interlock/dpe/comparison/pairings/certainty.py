@@ -16,7 +16,7 @@ _SURE = re.compile(
     re.IGNORECASE,
 )
 _UNSURE = re.compile(
-    r"\b(may|might|could|possibly|probably|perhaps|likely|unlikely|suspect(?:s|ed)?|suggest(?:s|ed|ing)?|expect(?:s|ed)?|appears?|seems?"
+    r"\b((?-i:may)|might|could|possibly|probably|perhaps|likely|unlikely|suspect(?:s|ed)?|suggest(?:s|ed|ing)?|expect(?:s|ed)?|appears?|seems?"
     r"|preliminary|provisional|believes?|believed|thinks?|assumes?|planned|estimated?|presumably|can|hopes?|aims?|intends?"
     r"|sometimes|often|usually|normally|generally|typically|occasionally|mostly|rarely|at times)\b",
     re.IGNORECASE,
@@ -30,12 +30,15 @@ _NONE = re.compile(
     r"\b(hardly any|almost none|none|nobody|no one|hardly any of|barely any|scarcely any)\b", re.IGNORECASE
 )
 _PART = re.compile(
-    r"\b(most|some|many|several|few|half|a minority|a majority|the majority|part|a third|two thirds|a quarter|fewer than half"
-    r"|more than half|less than half|certain|the rest)\b",
+    r"\b((?<!at )most|some|many|several|few|half|a minority|a majority|the majority|part|a third|two thirds|a quarter|fewer than half"
+    r"|more than half|less than half|certain|the rest|\d[\d,.]* of (?:which|whom|them|these|those))\b",
     re.IGNORECASE,
 )
-_MOST = re.compile(r"\b(most|all|every|each|many|a majority|the majority|more than half|two thirds)\b", re.IGNORECASE)
+_MOST = re.compile(
+    r"\b((?<!at )most|all|every|each|many|a majority|the majority|more than half|two thirds)\b", re.IGNORECASE
+)
 _LEAST = 2
+_NEAR = 25  # letters
 _MOSTLY = 0.5
 
 
@@ -47,7 +50,7 @@ def overstated(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
         (_NONE, _MOST, "quantifier"),
     ):
         own = stronger.search(claim.text)
-        if own is None or weaker.search(claim.text) or (stronger is not _NONE and _DENIED.search(claim.text)):
+        if own is None or weaker.search(claim.text) or (stronger is not _NONE and _is_denied(claim.text, own)):
             continue
         about = _about(claim, evidence)
         if about is None or stronger.search(about.text):
@@ -58,14 +61,27 @@ def overstated(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     return None
 
 
+def _is_denied(text: str, found: re.Match[str]) -> bool:
+    """Whether a denial stands near a word: *it is not certain*, but not *he found no fault, and it is certain*."""
+    return bool(_DENIED.search(text[max(0, found.start() - _NEAR) : found.end() + _NEAR]))
+
+
 def _about(claim: ReadSentence, evidence: Evidence) -> ReadSentence | None:
     """Return the one sentence of the sources that a claim follows more closely than any other, or ``None``."""
     said = claim.bag
     ranked = sorted(
         ((len(said & each.bag), n) for n, each in enumerate(evidence.passages) if "|" not in each.text), reverse=True
     )
-    if not ranked or ranked[0][0] < _LEAST or ranked[0][0] < _MOSTLY * len(said):
+    if not ranked or not _is_close(said, evidence.passages[ranked[0][1]].bag):
         return None
-    if len(ranked) > 1 and ranked[1][0] == ranked[0][0]:
-        return None
-    return evidence.passages[ranked[0][1]]
+    best = evidence.passages[ranked[0][1]]
+    rivals = (evidence.passages[n] for count, n in ranked[1:] if count == ranked[0][0])
+    return best if all(each.text == best.text for each in rivals) else None
+
+
+def _is_close(said: frozenset[str], stated: frozenset[str]) -> bool:
+    """Whether a claim is of a source's sentence: of a short one, all of it, or a figure or a time that both have."""
+    shared = said & stated
+    if len(shared) < _LEAST:
+        return bool(shared) and (shared == said or any(c.isdigit() for word in shared for c in word))
+    return len(shared) >= _MOSTLY * len(said)

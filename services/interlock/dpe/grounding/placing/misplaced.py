@@ -64,9 +64,13 @@ def findings(
 
     *untold* are the values that nothing states and that follow from nothing.
     """
-    if len(named) != 1 or {token.low for token in reading.tokens} & _COMPARES:
+    if {token.low for token in reading.tokens} & _COMPARES:
+        return
+    if len(named) != 1:
+        yield from paired(reading, values, named, known)
         return
     yield from _of_another(reading, values, untold, named[0], known)
+    yield from _of_another_field(reading, values, named[0], known)
     yield from _denied_field(reading, named[0])
     yield from _not_extreme(reading, named[0], known)
 
@@ -86,10 +90,68 @@ def _of_another(
             if own is None or any(same(own, each) for each in values):
                 continue  # a claim that states the record's own value compares it
             taken = any(same(value, each) for each in others) or (value in untold and own.unit and not value.vague)
-            if taken and _about(reading, value, slot, record):
+            if taken and (_about(reading, value, slot, record) or _is_only_there(value, place, siblings, known)):
                 kind = DATE_SHIFTED if value.moment is not None else NUMBER_CHANGED
                 yield Distortion(kind, own.text, value.text, record.fact_id)
                 break
+
+
+def _is_only_there(value: Value, place: int, siblings: Sequence[Scope], known: Scopes) -> bool:
+    """Whether a measured value stands in one field of the siblings alone, and in no sentence: no other could be meant."""
+    places = {n for each in siblings for n, slot in enumerate(each.slots) if any(same(value, v) for v in slot.values)}
+    return (
+        bool(value.unit) and places == {place} and not any(holds(value, each) for each in known.all if not each.slots)
+    )
+
+
+def _of_another_field(
+    reading: ValuesRead, values: Sequence[Value], record: Scope, known: Scopes
+) -> Iterator[Distortion]:
+    """Yield each bare number that stands before the noun of one field and that another field of the record, or a sibling, has."""
+    for value in values:
+        number = _field_after(reading, value, record)
+        if number is None or value.unit or value.moment is not None or value.kind == ORDINAL or value.vague:
+            continue
+        own = record.slots[number].values[0]
+        slots = [*record.slots, *(each.slots[number] for each in known.siblings(record) if number < len(each.slots))]
+        others = [slot for slot in slots if slot is not record.slots[number] and slot.written not in record.marks]
+        elsewhere = any(_alike(value, v) for slot in others for v in slot.values)
+        if elsewhere and not _alike(value, own) and not any(_alike(each, own) for each in values):
+            yield Distortion(NUMBER_CHANGED, own.text, value.text, record.fact_id)
+
+
+def _field_after(reading: ValuesRead, value: Value, record: Scope) -> int | None:
+    """Return the number of the one field whose noun follows a value at once: *68 points*."""
+    following = [token.low for token in reading.tokens[value.last : value.last + 1]]
+    noun = frozenset(map(stem, following))
+    found = [n for n, slot in enumerate(record.slots) if noun and slot.noun == noun and len(slot.values) == 1]
+    return found[0] if len(found) == 1 else None
+
+
+def paired(reading: ValuesRead, values: Sequence[Value], named: Sequence[Scope], known: Scopes) -> Iterator[Distortion]:
+    """Yield the value that a claim on several records gives to one and that a sibling has: *Elm with 4 and Ash with 6*.
+
+    Only where names and values take turns, so that it is clear which belongs to which.
+    """
+    measured = [value for value in values if value.amount is not None and not value.vague and value.kind != ORDINAL]
+    if len({scope.group for scope in named}) != 1 or len(measured) != len(named):
+        return
+    placed = sorted((place, scope.number) for scope in named if (place := _named_at(reading.text, scope)) is not None)
+    if len(placed) != len(named) or not all(
+        first[0] < value.start and (after is None or value.start < after[0])
+        for first, value, after in zip(placed, measured, [*placed[1:], None], strict=True)
+    ):
+        return
+    records = {scope.number: scope for scope in named}
+    for (_, number), value in zip(placed, measured, strict=True):
+        yield from _of_another(reading, [value], (), records[number], known)
+
+
+def _named_at(text: str, scope: Scope) -> int | None:
+    """Return where a text has the mark of a record first, or ``None``."""
+    low = text.casefold()
+    found = [place for mark in scope.marks if (place := low.find(mark)) >= 0]
+    return min(found, default=None)
 
 
 def _states(value: Value, record: Scope) -> bool:

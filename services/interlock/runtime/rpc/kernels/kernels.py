@@ -29,6 +29,8 @@ TRIES = 8
 """How often a call is decided again after its kernel was restored, or its records waited to be sealed."""
 WATCHED_EVERY_S = 0.5
 PAGE = 500
+LAST_RECORD = 2**63 - 1
+"""Highest number that a record can have."""
 
 _LOST = frozenset({"KERNEL_NOT_FOUND", "KERNEL_STATE_UNVERIFIED"})
 
@@ -86,7 +88,7 @@ class Kernels:
             page = await self._page(kernel_id, after)
 
     async def _page(self, kernel_id: str, after: int, limit: int = PAGE) -> list[kernel_pb2.WatchResponse]:
-        if after < 0:
+        if not 0 <= after <= LAST_RECORD:
             raise invalid("KERNEL_PLACE_INVALID", "after is 0 or the number of a record")
         request = audit_pb2.GetKernelRecordRequest(kernel_id=kernel_id, after=after, limit=limit)
         found = await self._peers.audit.get_kernel_record(request, Deadline(self._settings.request_timeout_s))

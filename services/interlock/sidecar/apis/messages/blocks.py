@@ -16,6 +16,9 @@ MOST_BLOCKS = 4096
 RAW_ARGUMENTS = "unreadable_arguments"
 """Field of a tool's input that holds arguments which are no JSON object: an input must be one."""
 
+MOST_OF_A_NAME = 150
+"""Characters of a title or a source: an element whose tag is too long is none (``call.blocks``)."""
+
 _CACHE = "cache_control"
 _MEDIA = frozenset({"image", "container_upload", "audio", "video"})
 _SEPARATOR = "\n\n"
@@ -160,11 +163,13 @@ def _no_citations(place: str, given: Mapping[str, Any]) -> None:
 
 def _element(tag: str, names: Mapping[str, str], content: str) -> str:
     """Return *content* as an element that nothing in it can end."""
-    unused, number = tag, 1
-    while f"</{unused}" in content:
+    lowered, unused, number = content.lower(), tag, 1
+    while f"</{unused}" in lowered:
         number += 1
         unused = f"{tag}-{number}"
-    cleaned = {name: "".join(sign for sign in value if sign not in '<>"\n')[:200] for name, value in names.items()}
+    cleaned = {
+        name: "".join(sign for sign in value if sign not in '<>"\n')[:MOST_OF_A_NAME] for name, value in names.items()
+    }
     attributes = "".join(f' {name}="{value}"' for name, value in cleaned.items() if value)
     return f"<{unused}{attributes}>\n{content}\n</{unused}>"
 

@@ -13,7 +13,7 @@ from typing import Any
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.apis.api import ApiRequest
 from interlock.sidecar.apis.messages import blocks
-from interlock.sidecar.openai import chat, strictjson
+from interlock.sidecar.openai import chat, strictjson, tools
 from interlock.sidecar.openai.checks import (
     bad,
     flag,
@@ -70,7 +70,7 @@ def read(data: bytes, settings: Settings) -> ApiRequest:
     for name, one in given.items():
         if name not in _LEFT_OUT:
             made |= _READERS[name](one)
-    system = blocks.told("system", given["system"]) if "system" in given else ""
+    system = blocks.told("system", given["system"]) if given.get("system") else ""
     made["messages"] = [*([{"role": "system", "content": system}] if system else []), *made["messages"]]
     own: dict[str, Any] = {name: made.pop(name) for name in ("top_k", "thinking") if name in made}
     if settings.upstream_api != "messages":
@@ -89,7 +89,11 @@ def _check_known(name: str, settings: Settings) -> None:
 
 
 def _tools(value: Any) -> _Made:
-    return {"tools": [_tool(f"tools[{place}]", one) for place, one in enumerate(items("tools", value, chat.MAX_TOOLS))]}
+    if value == []:
+        return {}
+    return {
+        "tools": [_tool(f"tools[{place}]", one) for place, one in enumerate(items("tools", value, tools.MAX_TOOLS))]
+    }
 
 
 def _tool(place: str, value: Any) -> dict[str, Any]:
@@ -100,7 +104,7 @@ def _tool(place: str, value: Any) -> dict[str, Any]:
         raise unsupported(f"{place}.type", why)
     given = only(
         place, value, "type", "name", "description", "input_schema", "strict", "cache_control", "eager_input_streaming",
-        "allowed_callers", "defer_loading",
+        "allowed_callers", "defer_loading", "input_examples",
     )  # fmt: skip
     if given.get("allowed_callers", ["direct"]) != ["direct"]:
         raise unsupported(f"{place}.allowed_callers", "calls that code at the provider makes are not seen here")
@@ -152,8 +156,8 @@ def _output_config(value: Any) -> _Made:
     given = only("output_config", value, "effort", "format")
     made: dict[str, Any] = {}
     if "effort" in given:
-        effort = one_of("output_config.effort", given["effort"], "low", "medium", "high", "xhigh", "max")
-        made["reasoning_effort"] = "xhigh" if effort == "max" else effort
+        efforts = ("low", "medium", "high", "xhigh", "max")
+        made["reasoning_effort"] = one_of("output_config.effort", given["effort"], *efforts)
     if "format" in given:
         wanted = only("output_config.format", given["format"], "type", "schema")
         one_of("output_config.format.type", wanted.get("type"), "json_schema")

@@ -37,7 +37,7 @@ KINDS = frozenset(_FIELDS)
 """Types of items that are read."""
 
 _PARTS: Mapping[str, tuple[str, ...]] = {
-    "input_text": ("type", "text"),
+    "input_text": ("type", "text", "prompt_cache_breakpoint"),
     "output_text": ("type", "text", "annotations", "logprobs"),
     "refusal": ("type", "refusal"),
     "reasoning_text": ("type", "text"),
@@ -187,4 +187,4 @@ def _part(place: str, value: Any, kinds: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _media(place: str) -> Refused:
-    return unsupported(f"{place}.type", "unjudged_media is refuse: images, sound and files cannot be analysed")
+    return unsupported(f"{place}.type", "images, sound and files cannot be analysed, so that none is passed on")

@@ -27,10 +27,16 @@ from interlock.sidecar.apis.responses.checks import (
     word,
 )
 from interlock.sidecar.apis.responses.places import GivenPlaces
-from interlock.sidecar.openai import chat
+from interlock.sidecar.openai import chat, tools
 
 MAX_INCLUDED = 32
-ENCRYPTED, LOGPROBS = "reasoning.encrypted_content", "message.output_text.logprobs"
+_OF_A_TOOL = ("type", "name", "description", "parameters", "strict")
+LOGPROBS = "message.output_text.logprobs"
+INCLUDABLE = (
+    LOGPROBS, "reasoning.encrypted_content", "code_interpreter_call.outputs", "computer_call_output.output.image_url",
+    "file_search_call.results", "message.input_image.image_url", "web_search_call.action.sources", "web_search_call.results",
+)  # fmt: skip
+"""What an answer may be asked to hold besides. Of tools that run at the provider there is nothing to hold."""
 
 REFUSED: Mapping[str, str] = {
     "access_programs": "it changes what the provider's own safeguards let through",
@@ -40,8 +46,6 @@ REFUSED: Mapping[str, str] = {
     "image": "images cannot be analysed",
     "moderation": "policies decide here, not the provider's",
     "prompt": "a template that the provider keeps cannot be analysed; send its text as instructions",
-    "prompt_cache_options": "how the provider caches is not asked for",
-    "prompt_cache_retention": "how the provider caches is not asked for",
 }
 """Fields that the vendor has and this front does not, and why."""
 
@@ -51,7 +55,8 @@ _AS_THEY_ARE = (
 )  # fmt: skip
 _OWN = (
     "input", "instructions", "max_output_tokens", "max_tool_calls", "metadata", "tools", "tool_choice", "text", "reasoning",
-    "include", "truncation", "background", "store", "previous_response_id", "stream_options",
+    "include", "truncation", "background", "store", "previous_response_id", "stream_options", "prompt_cache_options",
+    "prompt_cache_retention",
 )  # fmt: skip
 NAMES = frozenset(_AS_THEY_ARE) | frozenset(_OWN)
 """Every field that is accepted."""
@@ -172,30 +177,56 @@ def _metadata(value: Any, _places: GivenPlaces) -> Parts:
 
 
 def _tools(value: Any, places: GivenPlaces) -> Parts:
-    tools = [_tool(f"tools[{number}]", one) for number, one in enumerate(listed("tools", value, chat.MAX_TOOLS))]
-    for number in range(len(tools)):
+    declared = [_tool(f"tools[{number}]", one) for number, one in enumerate(listed("tools", value, tools.MAX_TOOLS))]
+    for number in range(len(declared)):
         places.note(f"tools[{number}].function", f"tools[{number}]")
-    asked = [{"type": "function", "function": {k: v for k, v in one.items() if k != "type"}} for one in tools]
-    said = [{"description": None, "parameters": None, "strict": None, **one} for one in tools]
+    asked = [{"type": "function", "function": {k: v for k, v in one.items() if k != "type"}} for one in declared]
+    said = [{"description": None, "parameters": None, "strict": None, **one} for one in declared]
     return ({"tools": asked} if asked else {}), {"tools": said}
 
 
 def _tool(place: str, value: Any) -> dict[str, Any]:
     kind = kind_of(required_object(place, value))
+    if kind == "custom":
+        raise unsupported(
+            f"{place}.type", "a custom tool takes a text of no known form; give the agent a function tool"
+        )
     if kind != "function":
         why = f"a tool of type {kind} runs at the provider, and nobody judges what it brings; give the agent a function tool"
         raise unsupported(f"{place}.type", why)
-    return only(place, value, ("type", "name", "description", "parameters", "strict"))
+    given = only(place, value, (*_OF_A_TOOL, "defer_loading", "allowed_callers"))
+    if flag(f"{place}.defer_loading", given.get("defer_loading", False)):
+        raise unsupported(f"{place}.defer_loading", "the search for tools runs at the provider")
+    if given.get("allowed_callers", ["direct"]) != ["direct"]:
+        raise unsupported(f"{place}.allowed_callers", "calls that code at the provider makes are not seen here")
+    return {name: given[name] for name in _OF_A_TOOL if name in given}
 
 
 def _tool_choice(value: Any, places: GivenPlaces) -> Parts:
     if isinstance(value, str):
         return {"tool_choice": value}, {"tool_choice": value}
-    if kind_of(required_object("tool_choice", value)) != "function":
-        raise unsupported("tool_choice.type", "it is none, auto, required or a function")
+    if kind_of(required_object("tool_choice", value)) == tools.ALLOWED:
+        return _allowed_tools(value, places)
+    if kind_of(value) != "function":
+        raise unsupported("tool_choice.type", "it is none, auto, required, a function or allowed_tools")
     choice = only("tool_choice", value, ("type", "name"))
     places.note("tool_choice.function", "tool_choice")
     return {"tool_choice": {"type": "function", "function": {"name": choice.get("name")}}}, {"tool_choice": choice}
+
+
+def _allowed_tools(value: Any, places: GivenPlaces) -> Parts:
+    """Take the choice of some of the declared functions."""
+    choice = only("tool_choice", value, ("type", "mode", "tools"))
+    named = []
+    for number, one in enumerate(listed("tool_choice.tools", choice.get("tools"), tools.MAX_TOOLS)):
+        place = f"tool_choice.tools[{number}]"
+        if kind_of(required_object(place, one)) != "function":
+            raise unsupported(f"{place}.type", "only functions can be declared")
+        named.append({"type": "function", "function": {"name": only(place, one, _OF_A_TOOL).get("name")}})
+        places.note(f"tool_choice.{tools.ALLOWED}.tools[{number}].function", place)
+    places.note(f"tool_choice.{tools.ALLOWED}", "tool_choice")
+    asked = {"type": tools.ALLOWED, tools.ALLOWED: {"mode": choice.get("mode"), "tools": named}}
+    return {"tool_choice": asked}, {"tool_choice": choice}
 
 
 def _text(value: Any, places: GivenPlaces) -> Parts:
@@ -225,17 +256,19 @@ def _reasoning(value: Any, places: GivenPlaces) -> Parts:
     wanted = only("reasoning", value, ("effort", "summary", "generate_summary"))
     for name in ("summary", "generate_summary"):
         if name in wanted:
-            word(f"reasoning.{name}", wanted[name], ("auto",))
+            word(f"reasoning.{name}", wanted[name], ("auto", "concise", "detailed"))
     places.note("reasoning_effort", "reasoning.effort")
     asked = {"reasoning_effort": wanted["effort"]} if "effort" in wanted else {}
     return asked, {"reasoning": wanted}
 
 
 def _include(value: Any, _places: GivenPlaces) -> Parts:
-    """Take what is to be in the answer. There is no encrypted reasoning in it: what there is, is readable."""
+    """Take what is to be in the answer. There is no encrypted reasoning in it, since what there is, is readable; and nothing of tools that
+    run at the provider.
+    """
     asked = {}
     for number, one in enumerate(listed("include", value, MAX_INCLUDED)):
-        if word(f"include[{number}]", one, (ENCRYPTED, LOGPROBS)) == LOGPROBS:
+        if word(f"include[{number}]", one, INCLUDABLE) == LOGPROBS:
             asked["logprobs"] = True
     return asked, {}
 

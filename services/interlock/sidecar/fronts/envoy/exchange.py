@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -19,6 +19,8 @@ from interlock.sidecar.fronts.envoy import messages
 from interlock.sidecar.fronts.envoy.messages import Lines
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 WAITING = 32
 """Pieces of a provider's answer that may wait for the judge, and of ours for Envoy; whoever sends more waits with them."""
@@ -80,7 +82,8 @@ class Exchange:
             raise unsafe(f"{kind} cannot come now: every head, body and trailer must be sent")
 
     def gone(self) -> None:
-        """Note that Envoy has given the request up: its client hung up, or its time is over."""
+        """Note that Envoy has given the request up: its client hung up, or its time is over. Whoever answers waits for nothing more."""
+        self.over.set()
         self._incoming.put_nowait({"type": "http.disconnect"})
 
     def _take_body(self, data: bytes, *, ends: bool) -> None:
@@ -91,10 +94,19 @@ class Exchange:
     async def _take_piece(self, data: bytes, *, ends: bool) -> None:
         """Hand a piece of the provider's answer over; nobody reads it once the client's answer is complete."""
         for piece in ([data] if data else []) + ([None] if ends else []):
-            if self.over.is_set():
-                return
-            putting, over = asyncio.ensure_future(self._pieces.put(piece)), asyncio.ensure_future(self.over.wait())
+            await self._put(self._pieces, piece)
+
+    async def _put(self, queue: asyncio.Queue[T], one: T) -> None:
+        """Wait for a place in a queue, and no longer than somebody may read it."""
+        if self.over.is_set():
+            return
+        if not queue.full():
+            queue.put_nowait(one)
+            return
+        putting, over = asyncio.ensure_future(queue.put(one)), asyncio.ensure_future(self.over.wait())
+        try:
             await asyncio.wait({putting, over}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
             putting.cancel()
             over.cancel()
 
@@ -110,7 +122,7 @@ class Exchange:
 
     def break_off(self, refused: Refused) -> None:
         """End the exchange with an error, unless the client's answer is complete: Envoy lets nothing more pass."""
-        if self.over.is_set():
+        if self.over.is_set() or self.complete:
             return
         self.over.set()
         while not self._out.empty():
@@ -148,11 +160,11 @@ class Exchange:
 
     async def _tell(self, said: list[pb.ProcessingResponse], *, ends: bool) -> None:
         for one in said:
-            await self._out.put(one)
+            await self._put(self._out, one)
         if ends and not self.over.is_set():
             self.complete = True
+            await self._put(self._out, None)
             self.over.set()
-            await self._out.put(None)
 
     # == the provider
 
@@ -163,12 +175,12 @@ class Exchange:
     async def ask(self, path: str, headers: Mapping[str, str], content: bytes) -> tuple[int, Lines, str]:
         """Send the request on. Return status, headers and details of the answer, once its head is there."""
         self._asked = True
-        await self._out.put(messages.sent_on(self._came, path, headers))
+        await self._put(self._out, messages.sent_on(self._came, path, headers))
         if self._has_body:
             for one in messages.request_body(content, ends=self._trailers is None):
-                await self._out.put(one)
+                await self._put(self._out, one)
         if self._trailers is not None:
-            await self._out.put(messages.without_trailers(self._trailers, of_request=True))
+            await self._put(self._out, messages.without_trailers(self._trailers, of_request=True))
         head, details = await asyncio.shield(self._answer)
         lines = messages.lines_of(head.headers)
         return int(dict(lines).get(b":status", b"0")), [one for one in lines if not one[0].startswith(b":")], details

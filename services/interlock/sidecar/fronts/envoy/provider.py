@@ -18,6 +18,9 @@ BEHIND = "http://envoy/v1"
 
 _VIA_UPSTREAM = "via_upstream"
 _OUT_OF_TIME = 504
+_RESET = "upstream_reset"
+_UNSENT = ("connection_failure", "connection_timeout", "overflow", "refused_stream_reset", "overload")
+"""What Envoy says of a request that it could not send. After any other reset the provider may have generated an answer."""
 
 
 class ThroughEnvoy(httpx.AsyncBaseTransport):
@@ -44,14 +47,21 @@ class ThroughEnvoy(httpx.AsyncBaseTransport):
         path = request.url.raw_path.decode("ascii")
         status, lines, details = await exchange.ask(path, headers, content)
         if details and details != _VIA_UPSTREAM:  # the provider did not say this, Envoy did
-            gone = httpx.ReadTimeout if status == _OUT_OF_TIME else httpx.ConnectError
-            raise gone(details, request=request)
+            raise _gone(status, details)(details, request=request)
         return httpx.Response(status, headers=lines, stream=_Pieces(exchange), request=request)
 
     async def aclose(self) -> None:
         """Close the connections of the own transport."""
         if self._own is not None:
             await self._own.aclose()
+
+
+def _gone(status: int, details: str) -> type[httpx.TransportError]:
+    """Return what became of a request that Envoy answered itself."""
+    if status == _OUT_OF_TIME:
+        return httpx.ReadTimeout
+    is_sent = details.startswith(_RESET) and not any(word in details for word in _UNSENT)
+    return httpx.RemoteProtocolError if is_sent else httpx.ConnectError
 
 
 class _Pieces(httpx.AsyncByteStream):

@@ -319,6 +319,10 @@ public final class Session {
   }
 
   private static void put(Metadata sent, String name, String value) {
+    if (!value.chars().allMatch(one -> one >= ' ' && one <= '~')) { // it would be left out, and the call would be another's
+      String why = "the value of " + name + " is no header: it has a line break, say";
+      throw InterlockException.of(Status.INVALID_ARGUMENT.withDescription(why).asRuntimeException());
+    }
     sent.put(Metadata.Key.of(name.toLowerCase(Locale.ROOT), Metadata.ASCII_STRING_MARSHALLER), value);
   }
 

@@ -1,0 +1,172 @@
+"""Norms of a sentence: what may, must or must not be done, however it is worded (SPEC-005 §5.3).
+
+*You may not sublet*, *subletting is prohibited*, *clause 7 does not allow you to sublet* and *never sublet* forbid one thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from interlock.dpe.comparison.bindings import predicates
+from interlock.dpe.comparison.bindings.clauses import sense, sense_of
+from interlock.dpe.comparison.bindings.fillers import fillers, key
+from interlock.dpe.comparison.bindings.moods import PASSIVE_SUBJECTS, has_subject
+from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.frames import STOP
+
+_ALLOWING = word_set("allow permit let enable authorise authorize entitle free welcome able")
+_FORBIDDING = word_set("forbid prohibit ban bar disallow outlaw")
+_REQUIRING = word_set("require oblige need have compel")
+_NORMING = _ALLOWING | _FORBIDDING | _REQUIRING
+_TELLING = word_set("say tell ask advise recommend instruct order")
+_MAY, _MUST = word_set("may can could"), word_set("must shall should")
+_NOT = word_set("not n't never no")
+_LIMITING = word_set("only unless except until if when without but than before after outside other")
+_GOVERNED = frozenset({"xcomp", "ccomp", "pcomp", "advcl", "acl"})
+_CLAUSES = frozenset({"advcl", "relcl", "ccomp", "parataxis", "conj", "acl"})
+_THINGS = frozenset({"dobj", "nsubjpass"})
+_NAMING = frozenset({"NOUN", "PROPN"})
+_TOLD = frozenset({"NOUN", "PROPN", "VERB", "ADJ", "NUM"})
+
+
+class Norm(Enum):
+    """What a norm says of an act."""
+
+    ALLOWED = "allowed"
+    REQUIRED = "required"
+    FORBIDDEN = "forbidden"
+    NOT_REQUIRED = "not required"
+
+
+@dataclass(frozen=True)
+class Normed:
+    """An act with the norm that a sentence states of it: its sense, the senses of what it is done to and of all around it.
+
+    ``limited``: it holds in one case only; ``narrow``: of some only, *honey harvested in May*.
+    """
+
+    norm: Norm
+    act: str
+    things: frozenset[str]
+    around: frozenset[str]
+    text: str
+    limited: bool
+    narrow: bool
+
+
+def norms(sentence: Any) -> tuple[Normed, ...]:
+    """Return the norms of a parsed sentence, a spaCy span. A question has none."""
+    if sentence.text.rstrip().endswith("?"):
+        return ()
+    return tuple(each for token in sentence for each in _of(token))
+
+
+def _of(token: Any) -> Iterator[Normed]:
+    word = token.lemma_.lower()
+    if token.pos_ not in {"VERB", "AUX"}:
+        return
+    norm = _norm(token)
+    if norm is not None and word not in predicates.LIGHT | _NORMING:
+        yield _normed(norm, token, sense(token), _things(token))
+    if word in _NORMING and token.tag_ == "VBN":
+        for thing in (c for c in token.children if c.dep_ in PASSIVE_SUBJECTS):
+            if act := _named_act(thing):
+                yield _normed(_of_participle(word, denied=_is_denied(token) or _is_denied(thing)), token, act, [thing])
+
+
+def _of_participle(word: str, *, denied: bool) -> Norm:
+    if word in _REQUIRING:
+        return Norm.NOT_REQUIRED if denied else Norm.REQUIRED
+    return Norm.ALLOWED if (word in _ALLOWING) is not denied else Norm.FORBIDDEN
+
+
+def _named_act(noun: Any) -> str:
+    """Return the sense of the act that a noun names, or the empty string: *diving*, *the sale*."""
+    verb = predicates.verb_of(noun.lemma_.lower())
+    return sense_of(verb) if verb else (key(noun.text) if noun.lower_.endswith("ing") else "")
+
+
+def _things(verb: Any) -> list[Any]:
+    """Return what an act is done to. Of a participle whose parse has no subject, the first noun of its sentence."""
+    own = [c for c in verb.children if c.dep_ in _THINGS]
+    if own or not any(c.dep_ == "auxpass" for c in verb.children) or has_subject(verb):
+        return own
+    return [t for t in verb.doc[verb.sent.start : verb.i] if t.pos_ in {"NOUN", "PROPN"}][:1]
+
+
+def _norm(verb: Any) -> Norm | None:
+    """Return what a sentence says of an act, or ``None`` where it says only that it happens."""
+    helped = {c.lower_ for c in verb.children if c.dep_ == "aux"}
+    denied = _is_denied(verb)
+    if helped & _MAY:
+        return Norm.FORBIDDEN if denied else Norm.ALLOWED
+    if helped & _MUST:
+        return Norm.FORBIDDEN if denied else Norm.REQUIRED
+    if verb.dep_ in _GOVERNED and (found := _governed(verb)) is not None:
+        return found
+    if not helped - {"do"} and _commands(verb):
+        return Norm.FORBIDDEN if denied else Norm.REQUIRED
+    return None
+
+
+def _commands(verb: Any) -> bool:
+    """Whether a verb opens a sentence as a command: *never purge the queue*."""
+    before = verb.doc[verb.sent.start : verb.i]
+    opens = all(t.pos_ in {"ADV", "PART", "AUX", "PUNCT"} or t.lower_ in _NOT | {"please", "do"} for t in before)
+    return opens and verb.tag_ in {"VB", "VBP"} and not has_subject(verb)
+
+
+def _governed(verb: Any) -> Norm | None:
+    head = verb.head if verb.dep_ != "pcomp" else verb.head.head
+    word, denied, own = head.lemma_.lower(), _is_denied(head) or _lets_nobody(head), _is_denied(verb)
+    if word in _ALLOWING:
+        return Norm.FORBIDDEN if denied is not own else Norm.ALLOWED
+    if word in _FORBIDDING:
+        return Norm.ALLOWED if denied else Norm.FORBIDDEN
+    if word in _REQUIRING and any(c.lower_ == "to" for c in verb.children):
+        return Norm.NOT_REQUIRED if denied else (Norm.FORBIDDEN if own else Norm.REQUIRED)
+    if word in _TELLING and any(c.lower_ == "to" for c in verb.children) and not denied:
+        return Norm.FORBIDDEN if own else Norm.REQUIRED
+    return None
+
+
+def _is_denied(token: Any) -> bool:
+    return any(c.lower_ in _NOT for c in token.children)
+
+
+def _lets_nobody(verb: Any) -> bool:
+    return any(c.dep_ in {"nsubj", "nsubjpass"} and c.lower_ in {"nobody", "none", "neither"} for c in verb.children)
+
+
+def _normed(norm: Norm, verb: Any, act: str, things: list[Any]) -> Normed:
+    inside = list(_clause(verb))
+    around = frozenset(sense(t) for t in (*inside, *things) if _tells(t)) - {act}
+    limited = any(t.lower_ in _LIMITING for t in inside) or any(
+        c.dep_ in {"advcl", "prep"} and c.lower_ in _LIMITING for c in verb.head.children
+    )
+    held = frozenset(word for thing in things if thing.pos_ in _NAMING for word in fillers(thing)[0].words) - {act}
+    return Normed(
+        norm, act, held, around, " ".join(t.text for t in inside), limited, any(_is_narrow(t, verb) for t in things)
+    )
+
+
+def _is_narrow(thing: Any, verb: Any) -> bool:
+    """Whether a clause says which things are meant, or stands before the verb where the parse did not see that it does."""
+    own = any(c.dep_ in {"acl", "relcl"} for c in thing.children)
+    return own or (thing.head.i != verb.i and any(t.pos_ == "VERB" for t in verb.doc[thing.i : verb.i]))
+
+
+def _tells(token: Any) -> bool:
+    return token.pos_ in _TOLD and token.lower_ not in STOP and token.lemma_.lower() not in predicates.LIGHT
+
+
+def _clause(verb: Any) -> list[Any]:
+    """Return the tokens of a verb without other clauses, in order."""
+    found = [verb]
+    for child in verb.children:
+        if not (child.dep_ in _CLAUSES and child.pos_ in {"VERB", "AUX"}):
+            found += _clause(child)
+    return sorted(found, key=lambda t: int(t.i))

@@ -1,0 +1,57 @@
+"""Norms turned: a claim that allows or demands what its source forbids, or forbids what it allows, in other words (SPEC-005 §5.3)."""
+
+from __future__ import annotations
+
+from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
+from interlock.dpe.comparison.bindings.norms import Norm, Normed
+from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.cues import NORM
+
+_TURNED = frozenset(
+    {
+        frozenset({Norm.ALLOWED, Norm.FORBIDDEN}),
+        frozenset({Norm.REQUIRED, Norm.FORBIDDEN}),
+        frozenset({Norm.REQUIRED, Norm.NOT_REQUIRED}),
+    }
+)
+
+
+def turned_norm(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
+    """Return the norm that *claim* turns and that no source states as it does, or ``None``."""
+    for mine in claim.norms:
+        for source in evidence.passages:
+            for its in source.norms:
+                if _is_turned(mine, its) and not _is_told(mine, evidence):
+                    return Misbinding(
+                        NEGATION_FLIP, NORM, f"{its.norm.value}: {its.text}", f"{mine.norm.value}: {mine.text}", source.text,
+                        source.fact_id, about=mine.around | {mine.act},
+                    )  # fmt: skip
+    return None
+
+
+def _is_turned(mine: Normed, its: Normed) -> bool:
+    if frozenset({mine.norm, its.norm}) not in _TURNED or its.limited:
+        return False
+    wide = not its.narrow and its.norm is Norm.FORBIDDEN
+    return (mine.narrow is its.narrow or wide) and _is_of_the_same(mine, its)
+
+
+def _is_of_the_same(mine: Normed, its: Normed) -> bool:
+    """Whether two norms are of one act, done to the same, and of no other place or time as far as both tell."""
+    if mine.act != its.act:
+        return False
+    around, other = mine.around - mine.things, its.around - its.things
+    if mine.things and its.things:
+        apart = mine.things - its.things and its.things - mine.things
+        return bool(mine.things & its.things) and not apart and (not (around and other) or bool(around & other))
+    return bool(mine.around & its.around)
+
+
+def _is_told(mine: Normed, evidence: Evidence) -> bool:
+    """Whether a source states a norm of the act as the claim does, of anything that the claim speaks of."""
+    return any(
+        its.norm is mine.norm and its.act == mine.act and bool(its.around & mine.around)
+        for each in evidence.passages
+        for its in each.norms
+    )

@@ -1,0 +1,103 @@
+"""What a call over HTTP is charged: a real kernel, and a tool server that answers as it likes (KRN-10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from interlock.client.kernel.calls import KernelCalls
+from interlock.mcp import planning
+from interlock.mcp.front import HttpProxy
+from interlock.mcp.gate import CallGate
+from interlock.mcp.mapping import read
+from interlock.mcp.pins import Pins, Trust
+from interlock.mcp.screen import Screen
+from tests.support.kernels import UNIT
+from tests.support.mcp_proxies import shop
+from tests.support.sidecar.sidecar import running_sidecar
+
+pytestmark = pytest.mark.req("KRN-10")
+
+MAPPING = """
+tools:
+  - {tool: pay, costs: {usd: {argument: amount}}}
+  - {tool: believed, costs: {usd: 5}}
+  - {tool: doubted, costs: {usd: 7}, on_error: done}
+"""
+
+
+@pytest.fixture
+async def sidecar(tmp_path):
+    async with running_sidecar(tmp_path) as running:
+        yield running
+
+
+def call(tool: str, **arguments: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+
+
+class Deaf(KernelCalls):
+    """A way to the kernel on which the answers to permits are lost."""
+
+    def post(self, kernel: str, ask: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        told = super().post(kernel, ask, body)
+        if ask == "permit":
+            raise httpx.ReadTimeout("lost by the test")
+        return told
+
+
+@asynccontextmanager
+async def proxied(sidecar, tmp_path, answer: JSONResponse, way: type[KernelCalls] = KernelCalls):
+    """A client of the proxy before a server that gives *answer* to whatever it is asked."""
+
+    async def said(_request):
+        return answer
+
+    calls = way(f"{sidecar.http}/v1", api_key="")
+    screen = Screen(CallGate(calls, "shop"), read(MAPPING), Pins(tmp_path / "pins.json", Trust.ANY))
+    server = httpx.ASGITransport(Starlette(routes=[Route("/mcp", said, methods=["POST"])]))
+    async with httpx.AsyncClient(transport=server) as upstream:
+        proxy = HttpProxy(screen, "http://tools/mcp", upstream, most=100_000)
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(proxy), base_url="http://127.0.0.1") as agent:
+            yield agent
+    await screen.settled()
+    calls.close()
+
+
+async def test_a_server_that_is_not_believed_is_not_refunded_for_a_status(sidecar, tmp_path):
+    """It says by its status that it did nothing: with ``on_error: done`` that is an error like any other."""
+    kernel = await shop(sidecar)
+    async with proxied(sidecar, tmp_path, JSONResponse({"error": "no"}, 400)) as agent:
+        for tool in ("believed", "doubted"):
+            assert (await agent.post("/mcp", json=call(tool))).status_code == 400
+    assert await kernel.spent() == 7 * UNIT
+
+
+async def test_two_amounts_whose_ids_meet_are_not_one_action(sidecar, tmp_path, monkeypatch):
+    """An id has a short digest, for which an agent can look for two amounts: the dear one is not had at the price of the cheap one."""
+    monkeypatch.setattr(planning, "_digest", lambda _: "0" * 12)
+    kernel = await shop(sidecar)
+    done = JSONResponse({"jsonrpc": "2.0", "id": 1, "result": {"content": []}})
+    async with proxied(sidecar, tmp_path, done) as agent:
+        assert "isError" not in (await agent.post("/mcp", json=call("pay", amount=1))).json()["result"]
+        dear = (await agent.post("/mcp", json=call("pay", amount=90))).json()["result"]
+        assert "isError" not in (await agent.post("/mcp", json=call("pay", amount=1))).json()["result"]
+    assert dear["isError"] is True
+    assert await kernel.spent() == 2 * UNIT
+
+
+async def test_a_permit_whose_answer_was_lost_is_taken_back(sidecar, tmp_path):
+    """The agent is told that nothing was done, and so nothing is charged."""
+    kernel = await shop(sidecar)
+    done = JSONResponse({"jsonrpc": "2.0", "id": 1, "result": {"content": []}})
+    async with proxied(sidecar, tmp_path, done, Deaf) as agent:
+        told = (await agent.post("/mcp", json=call("believed"))).json()["result"]
+    assert told["_meta"] == {"interlock/reason": "MCP_KERNEL_UNAVAILABLE"}
+    assert await kernel.spent() == 0

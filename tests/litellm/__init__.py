@@ -1,0 +1,1 @@
+"""Interlock behind the real LiteLLM proxy: ``make litellm``."""
