@@ -9,7 +9,7 @@ from docs.models.kernel import Bounds, Model, started
 from docs.models.kernel_faults import AnsweredBeforeTheSeal, ReturnedWithoutFence, SealedBesideTheChain
 from docs.models.kernel_laws import check, same
 
-LEASES, PERMITS, MIXED = ("lease",) * 3, ("permit",) * 3, ("lease", "lease", "permit")
+LEASES, PERMITS = ("lease",) * 3, ("permit",) * 3
 
 QUICK = [
     (Bounds(("lease",), operations=2, failovers=0, passes=1), 700),
@@ -20,10 +20,8 @@ QUICK = [
 ]
 LONG = [
     (Bounds(LEASES, failovers=0), 60_000),
-    (Bounds(LEASES, crashes=0), 100_000),
-    (Bounds(PERMITS, limit=3), 120_000),
-    (Bounds(MIXED, limit=3, failovers=0), 50_000),
-    (Bounds(("lease", "permit"), limit=3, cut_off=True), 40_000),
+    (Bounds(PERMITS, limit=3, failovers=0), 6_000),
+    (Bounds(("lease", "permit"), limit=3), 40_000),
 ]
 FAULTS = [
     (ReturnedWithoutFence, Bounds(("lease",), operations=2, failovers=0, passes=1), "T1"),
@@ -50,8 +48,8 @@ def test_every_state_of_the_model_holds_the_laws(bounds, least):
 @pytest.mark.timeout(1200)
 @pytest.mark.req("KRN-2", "KRN-12")
 @pytest.mark.parametrize(("bounds", "least"), LONG)
-def test_every_state_of_three_agents_with_faults_holds_the_laws(bounds, least):
-    """Three agents with a crash at any step, or a failover at any step; two with both, and a primary that was cut off and still answers."""
+def test_every_state_of_larger_bounds_holds_the_laws(bounds, least):
+    """Three agents with a crash at any step; two with a failover too."""
     found = checked(Model(bounds))
 
     assert found.broken == "", "\n".join(found.trace)

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from interlock.cli.check import probes
+from interlock.cli.check import probes, probes_provider
 from interlock.cli.check.probes import ProbeFinding, ProbeStatus
 from interlock.cli.check.probes_audit import audit_store
 from interlock.cli.check.probes_files import files, second_place
@@ -89,7 +89,7 @@ async def examine() -> list[ProbeFinding]:
         blocking("models", lambda: probes.models(settings)),
         answering("triton", lambda: triton(settings)),
         running,
-        answering("upstream", lambda: probes.upstream(settings)),
+        answering("upstream", lambda: probes_provider.upstream(settings)),
         answering("traces", lambda: traces(settings)),
         _ports(settings, running),
     ]

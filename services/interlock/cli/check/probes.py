@@ -287,38 +287,6 @@ def _fitness(verdict: Any) -> str:
     return "as pinned" if verdict.ok else "cannot be used"
 
 
-async def upstream(settings: Settings) -> AsyncIterator[ProbeFinding]:
-    """Check the model provider: configured, reachable, and accepting our key."""
-    import httpx
-
-    from interlock.sidecar.provider.provider_api import APIS
-
-    line = partial(ProbeFinding, "upstream", "provider")
-    base = settings.upstream_base_url.rstrip("/")
-    if not base:
-        hint = "set INTERLOCK_UPSTREAM_BASE_URL; until then only Check works"
-        yield line(ProbeStatus.WARN, "not configured", hint)
-        return
-    key = settings.upstream_api_key
-    headers = APIS[settings.upstream_api]().headers(key.get_secret_value() if key else None)
-    try:
-        async with httpx.AsyncClient(timeout=UPSTREAM_LIMIT_S) as client:
-            code = (await client.get(f"{base}/models", headers=headers)).status_code
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        hint = "start it, or correct INTERLOCK_UPSTREAM_BASE_URL; it usually ends in /v1"
-        yield line(ProbeStatus.FAIL, f"{without_password(base)}: {type(error).__name__}", hint)
-        return
-    if key and code in {401, 403}:
-        yield line(ProbeStatus.FAIL, f"it refuses our key with {code}", "correct INTERLOCK_UPSTREAM_API_KEY")
-    elif code >= 500:
-        yield line(ProbeStatus.FAIL, f"it answers {code}", "see the provider's own status")
-    elif code == httpx.codes.NOT_FOUND:
-        hint = "fine if it has no list of models; otherwise INTERLOCK_UPSTREAM_BASE_URL lacks its /v1"
-        yield line(ProbeStatus.WARN, f"{without_password(base)}/models is not found", hint)
-    else:
-        yield line(ProbeStatus.OK, f"{without_password(base)} answers")
-
-
 async def in_thread(look: Callable[[], T]) -> T:
     """Run *look* in a thread that cannot block the process if it hangs, as on a dead network file system."""
     loop = asyncio.get_running_loop()

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from interlock.domain.kernel import saga
+from interlock.domain.kernel import saga, tickets
 from interlock.domain.kernel.decision import ROOT, KernelStep
 from interlock.domain.kernel.state import LEASES, MOST_NAMED, OUTBOX, SKEW_MS, Fields, Resource, Stepped
 
@@ -50,6 +50,7 @@ class _Step(KernelStep):
             "settle": lambda: saga.settle(self),
             "abort": lambda: self._rollback("KERNEL_ABORTED", "P"),
             "confirm": self._confirm,
+            "ticket": lambda: tickets.take(self),
             "lease": self._lease,
             "give_back": self._give_back,
             "emergency": self._emergency,
@@ -80,7 +81,11 @@ class _Step(KernelStep):
         return self.commit(kind, ask["action"], action["costs"], undo, state)
 
     def _misplaced(self, wanted: str) -> Stepped | None:
-        """Return the refusal of an action on another version, of a child that is not there, in a saga that is not open, or of a key in use."""
+        """Return the refusal of an action out of turn, on another version, of a child that is not there, in a saga that is not open, or of a key in use."""
+        if not self.ask.get("dry"):
+            reason, ahead = tickets.turned(self)
+            if reason:
+                return Stepped(reason, {}, ahead)
         if wanted not in {"0", str(self.version)}:
             return Stepped("KERNEL_VERSION_CHANGED", {}, str(self.version))
         reason = self.entered() or saga.joined(self)

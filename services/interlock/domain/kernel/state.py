@@ -170,6 +170,8 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
     "KERNEL_EMERGENCY_UNKNOWN": ("not_found", "no emergency action of this id is registered"),
     "KERNEL_VERSION_NEEDED": ("invalid", "the kernel has predicates: name the version on which they were evaluated"),
     "KERNEL_VERSION_CHANGED": ("conflict", "the state has another version by now; evaluate again"),
+    "KERNEL_TICKET_AHEAD": ("conflict", "another's ticket comes first; ask again, or take one"),
+    "KERNEL_TICKET_UNKNOWN": ("not_found", "no ticket of this key stands; it was used, or its turn is over"),
     "KERNEL_KEY_REUSED": ("conflict", "this key was used for something else"),
     "KERNEL_VARIABLE_RETYPED": ("conflict", "the variable is there with another type"),
     "KERNEL_ACTION_DIFFERS": ("conflict", "an action of this id is registered with another content"),

@@ -1,5 +1,5 @@
 -- kernel_step.lua: decide one thing that is asked of a kernel and commit it: check, charge, change, record, in one step. It stands behind
--- kernel_decision.lua, which has keys, arguments and reply, and kernel_saga.lua. The rule is interlock/domain/kernel/rule.py.
+-- kernel_decision.lua, which has keys, arguments and reply, kernel_saga.lua and kernel_ticket.lua. The rule is interlock/domain/kernel/rule.py.
 
 local CHILDREN, DEEPEST = 256, 16
 
@@ -24,6 +24,13 @@ local function execute(permit)
   local action, windows = cjson.decode(text), cjson.decode(get('win'))
   if get('pred') ~= '[]' and not ask.dry and ask.version == '0' then
     return {'KERNEL_VERSION_NEEDED'}
+  end
+  local wait, ahead
+  if not ask.dry then
+    wait, ahead = turned()
+  end
+  if wait then
+    return {wait, ahead}
   end
   if (ask.version or '0') ~= '0' and ask.version ~= int(version) then
     return {'KERNEL_VERSION_CHANGED', int(version)}
@@ -308,6 +315,8 @@ elseif ask.op == 'abort' then
   return rollback('KERNEL_ABORTED', 'P')
 elseif ask.op == 'confirm' then
   return confirm()
+elseif ask.op == 'ticket' then
+  return take_ticket()
 elseif ask.op == 'lease' then
   return lease()
 elseif ask.op == 'give_back' then
