@@ -34,7 +34,7 @@ class Mark(NamedTuple):
     told: str
 
 
-class Line(NamedTuple):
+class TimelineRow(NamedTuple):
     """A row of the time line: its name and where it is."""
 
     name: str
@@ -61,12 +61,12 @@ def _x(place: int) -> int:
     return LEFT + STEP * place + STEP // 2
 
 
-def _lines(run: ShownRun) -> Sequence[Line]:
+def _lines(run: ShownRun) -> Sequence[TimelineRow]:
     names = ["decision", *run.agents, *run.signal_types]
-    return [Line(name, TOP + ROW * place + ROW // 2) for place, name in enumerate(names)]
+    return [TimelineRow(name, TOP + ROW * place + ROW // 2) for place, name in enumerate(names)]
 
 
-def _marks(run: ShownRun, lines: Sequence[Line]) -> Sequence[Mark]:
+def _marks(run: ShownRun, lines: Sequence[TimelineRow]) -> Sequence[Mark]:
     decision, agents, types = lines[0], lines[1 : 1 + len(run.agents)], lines[1 + len(run.agents) :]
     marks: list[Mark] = []
     for place, cycle in enumerate(run.cycles):
