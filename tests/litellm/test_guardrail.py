@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import openai
 import pytest
 import pytest_asyncio
@@ -28,6 +31,14 @@ pytestmark = [
 QUESTION: Any = [{"role": "user", "content": "What is it?"}]
 STRICT = {"crp-safety-policy": "halt-on HIGH"}
 BAD = "Something CRITICAL."
+RESPONSE: Any = {
+    "id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "m", "parallel_tool_calls": True, "tools": [],
+    "tool_choice": "auto", "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2},
+    "output": [{
+        "type": "message", "id": "msg_1", "status": "completed", "role": "assistant",
+        "content": [{"type": "output_text", "text": BAD, "annotations": []}],
+    }],
+}  # fmt: skip
 TOOL: Any = {"type": "function", "function": {"name": "send", "parameters": {"type": "object", "properties": {}}}}
 
 
@@ -152,6 +163,48 @@ async def test_a_header_of_ours_that_litellm_hides_is_refused(gateway, provider)
 
     assert "LITELLM_HEADER_HIDDEN: " in refused.message
     assert not provider.received
+
+
+async def test_a_halted_response_does_not_reach_the_client(gateway, provider):
+    """The Responses API: the same contract, and the same end."""
+    provider.completes(RESPONSE)
+    with pytest.raises(openai.APIStatusError) as caught:
+        await gateway.client.responses.create(model="m", input="What is it?", extra_headers=STRICT)
+
+    assert "SAFETY_HALT: " in caught.value.message
+    assert BAD not in caught.value.response.text
+    assert provider.received[-1].path == "/v1/responses"
+
+
+async def test_a_halted_message_does_not_reach_the_client(gateway, provider):
+    """Anthropic's Messages: LiteLLM asks its provider in another API, and asks us about the answer in the same way."""
+    provider.completes(RESPONSE)
+    body = {"model": "m", "max_tokens": 100, "messages": QUESTION}
+    headers = {**STRICT, "authorization": f"Bearer {MASTER}"}
+    async with httpx.AsyncClient(base_url=gateway.litellm.url, trust_env=False, timeout=60) as client:
+        answer = await client.post("/v1/messages", json=body, headers=headers)
+
+    assert answer.status_code == 400
+    assert "SAFETY_HALT: " in answer.text
+    assert BAD not in answer.text
+
+
+async def test_an_interlock_that_goes_before_the_answer_comes_lets_nothing_pass(gateway, provider):
+    """The provider has answered by then; the client gets an error and nothing of it."""
+    answering = threading.Event()
+    provider.waits_for(answering, "The answer is fine.")
+    asking = asyncio.create_task(gateway.refusal())
+    await asyncio.to_thread(provider.asked.wait, 30)
+    port, gateway.line.port = gateway.line.port, free_port()
+    gateway.line.cut()
+    answering.set()
+    try:
+        refused = await asking
+    finally:
+        gateway.line.port = port
+
+    assert refused.status_code >= 500
+    assert "The answer" not in refused.response.text
 
 
 async def test_without_interlock_nothing_is_answered(gateway, provider):
