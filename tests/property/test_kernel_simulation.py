@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from interlock.domain.errors import Refused
@@ -36,6 +36,7 @@ def again(two: Two, **changes: Any) -> Simulated:
 @pytest.mark.req("KRN-1")
 @settings(max_examples=60, deadline=None)
 @given(steps=st.lists(STEPS, min_size=5, max_size=40))
+@example(steps=[("child", "a -", 4, "usd"), ("child", "a -", 4, "usd")])
 def test_nothing_differs_where_nothing_is_changed(steps):
     """Every kind of record is decided as it was, and the budgets end as they did."""
     found = again(asyncio.run(recorded(*steps)))

@@ -7,7 +7,7 @@ it may be approved now; of anything else that was rejected the record does not s
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -186,12 +186,16 @@ class _Run:
 
     def _child(self, data: Data) -> dict[str, Any]:
         child, parent = next((name[2:], text) for name, text in self._named(data, "p:"))
-        named = {name.rpartition(":")[2]: text.split(" ")[0] for name, text in self._named(data, f"q:{child}:")}
+        # One that was there already was found, and changed nothing.
+        shares = self._named(data, f"q:{child}:") or [
+            one for one in self.now.items() if one[0].startswith(f"q:{child}:")
+        ]
+        named = {name.rpartition(":")[2]: text.split(" ")[0] for name, text in shares}
         limits = [[name, str(self._changes.limits.get(f"{child}/{name}", limit))] for name, limit in named.items()]
         return {"op": "child", "child": child, "parent": parent.replace(ROOT, ""), "limits": limits}
 
     @staticmethod
-    def _named(data: Data, *prefixes: str) -> Iterable[tuple[str, str]]:
+    def _named(data: Data, *prefixes: str) -> Sequence[tuple[str, str]]:
         return [(name, text) for name, text in (data["changes"] or {}).items() if name.startswith(prefixes)]
 
     def _state(self, key: str) -> str:
