@@ -105,6 +105,7 @@ LISTED: Mapping[str, str] = {
     "docs/envoy.md: interlock keys certificates --out /etc/interlock": "it writes to /etc and runs Envoy until it is stopped; tests/wire/envoy runs the configuration",
     "docs/kernel.md: interlock kernel watch team --after 10": "it follows until it is stopped; tests/e2e/test_kernel_processes.py runs it",
     "docs/kernel.md: interlock mcp --map tools.yaml -- npx some-tool-server": "npx fetches a tool server of the reader's; tests/e2e/test_mcp_stdio.py and test_mcp_http.py run both",
+    "docs/litellm.md: export INTERLOCK_LITELLM_KEY=$(openssl rand -hex 32)": "it serves and runs LiteLLM until they are stopped; tests/litellm runs the configuration",
     "docs/models.md: interlock models pull https://HOST/nli/manifest.json --sha256 HEX --slot nli --dir models/nli": "HOST and HEX are the reader's; tests/unit/cli/test_models_cli.py runs it",
     "docs/models.md: python -m venv .venv-train && . .venv-train/bin/activate": "it trains for hours; `make train-smoke` runs the way",
     "docs/models.md: python scripts/train_ner.py --data DATA --base build/base --out build/ner-slot --held build/ner-held": "it trains for twenty minutes on data that is not here",
