@@ -32,6 +32,7 @@ BENCHES = (
     "length",
     "memory",
     "streams",
+    "stream_verdicts",
     "faults",
     "mcp",
     "kernel",

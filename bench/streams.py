@@ -1,13 +1,16 @@
 """What leaving by sentences gives and costs, with real models: ratios against the provider's own times and against `whole`.
 
-    python -m bench.streams
+    python -m bench.streams [--open N]
 
-A mesh in one process per form, a provider that sends 50 tokens a second, answers of ten sentences that their sources show. The forms
-take turns in one run. CPU is the mesh's, per answer. Memory is what an open stream adds while its provider is silent.
+A mesh in one process per form, a provider that sends 50 tokens a second, answers of ten short sentences, or of five long ones, that their
+sources show. The forms take turns in one run. How long the first token takes is counted from when the provider had sent the whole first
+sentence. CPU is the mesh's, per answer. Memory is what an open stream adds while its provider is silent; short calls are asked meanwhile.
+``bench.stream_verdicts`` compares what the forms say of labelled answers.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import statistics
@@ -29,7 +32,8 @@ from tests.support.servers.processes import Processes
 from tests.support.servers.provider import Provider, RunningProvider, completion, message
 from tests.support.servers.streaming import spoken
 
-ROUNDS, TOKENS_A_SECOND, OPEN = 5, 50, 40
+ROUNDS, TOKENS_A_SECOND, OPEN = 5, 50, 200
+SHORT_CALLS = 12
 SENTENCES = (
     "Paris is the capital of France.", "Paris lies on the river Seine.", "The Louvre is a museum in Paris.",
     "The Louvre was opened in 1793.", "The Eiffel Tower was completed in 1889.", "The Eiffel Tower is 330 metres tall.",
@@ -37,16 +41,25 @@ SENTENCES = (
     "Marseille is a port on the Mediterranean.",
 )  # fmt: skip
 ANSWER = " ".join(SENTENCES)
+LONG = " ".join(
+    f"{one[:-1]}, and as every visitor hears {other}"
+    for one, other in zip(SENTENCES[::2], SENTENCES[1::2], strict=True)
+)
+SHORT = "One word?"
 FORMS = ("sentences", "whole")
 
 
 @dataclass
 class Measured:
-    """Per answer: first token and end as the client saw them, over what the provider took, and milliseconds of CPU."""
+    """Per answer: first token and end as the client saw them, over what the provider took, and milliseconds of CPU.
+
+    *late*: milliseconds from the provider's first whole sentence to the first token.
+    """
 
     first: list[float] = field(default_factory=list)
     total: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
+    late: list[float] = field(default_factory=list)
 
 
 class Paced:
@@ -56,21 +69,24 @@ class Paced:
         self.silent = threading.Event()
         self.tokens: list[str] = []
         self.turn(0)
-        whole = len(SENTENCES[0].split(" ")) + 1
-        self.first_sentence_s, self.total_s = whole / TOKENS_A_SECOND, len(self.tokens) / TOKENS_A_SECOND
 
-    def turn(self, number: int) -> None:
+    def turn(self, number: int, text: str = ANSWER) -> None:
         """Say something else from now on, of the same length: no cache of the judge knows it yet."""
         self.answer = (
-            ANSWER.replace("Paris", f"Paris{number}")
-            .replace("Lyon", f"Lyon{number}")
-            .replace("The ", f"The N{number} ")
+            text.replace("Paris", f"Paris{number}").replace("Lyon", f"Lyon{number}").replace("The ", f"The N{number} ")
         )
         self.tokens = [word if at == 0 else " " + word for at, word in enumerate(self.answer.split(" "))]
+        # A sentence is whole once the word behind it is there.
+        self._whole = next(at for at, word in enumerate(self.tokens) if word.endswith(".")) + 2
+        self.first_sentence_s, self.total_s = self._whole / TOKENS_A_SECOND, len(self.tokens) / TOKENS_A_SECOND
+        self.whole_at = 0.0
 
     async def reply(self, request: Request) -> Response:
         """Stream, or answer at once when all of it would have been sent."""
-        if not (await request.json()).get("stream"):
+        asked = await request.json()
+        if asked["messages"][-1]["content"] == SHORT:
+            return JSONResponse(completion(message(asked["messages"][0]["content"])))
+        if not asked.get("stream"):
             await asyncio.sleep(self.total_s)
             return JSONResponse(completion(message(self.answer)))
         return StreamingResponse(self._pieces(), media_type="text/event-stream")
@@ -82,6 +98,8 @@ class Paced:
                 while self.silent.is_set():
                     await asyncio.sleep(0.2)
             await asyncio.sleep(max(0.0, begun + min(number, len(self.tokens)) / TOKENS_A_SECOND - time.perf_counter()))
+            if number == self._whole:
+                self.whole_at = time.perf_counter()
             yield piece
 
 
@@ -92,12 +110,35 @@ class Agent:
         self.pid = process.child.pid
         self._http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{process.ports['sidecar_http']}", timeout=120)
 
-    async def ask(self, answer_text: str, heard: asyncio.Event | None = None) -> tuple[float, float]:
-        """Return when the first content and the end came, seconds."""
+    async def short(self, number: int) -> float:
+        """Ask a short question whose answer is there at once; return how long that took, seconds, with waiting for room."""
+        said = f"Paris{number} is the capital of France{number}."
+        messages = [{"role": "system", "content": said}, {"role": "user", "content": SHORT}]
+        begun = time.perf_counter()
+        body = {"model": "m", "messages": messages}
+        while (answer := await self._http.post("/v1/chat/completions", json=body)).status_code == 429:
+            await asyncio.sleep(float(answer.headers.get("retry-after", 1)))
+        assert answer.json()["choices"][0]["message"]["content"] == said, answer.text
+        return time.perf_counter() - begun
+
+    async def admitted(self, answer_text: str, heard: asyncio.Event) -> None:
+        """Ask until there is room for one more, as a client does that is told to come again."""
+        while True:
+            try:
+                await self.ask(answer_text, heard)
+                return
+            except httpx.HTTPStatusError as refused:
+                if refused.response.status_code != 429:
+                    raise
+                await asyncio.sleep(float(refused.response.headers.get("retry-after", 1)))
+
+    async def ask(self, answer_text: str, heard: asyncio.Event | None = None) -> tuple[float, float, float]:
+        """Return when the first content and the end came, seconds, and when the first came by the clock."""
         messages = [{"role": "system", "content": answer_text}, {"role": "user", "content": "Tell me about France."}]
         body = {"model": "m", "stream": True, "messages": messages}
         begun, first, said = time.perf_counter(), 0.0, ""
         async with self._http.stream("POST", "/v1/chat/completions", json=body) as answer:
+            answer.raise_for_status()
             async for line in answer.aiter_lines():
                 for choice in json.loads(line[6:])["choices"] if line.startswith("data: {") else ():
                     said += choice["delta"].get("content") or ""
@@ -105,7 +146,7 @@ class Agent:
                 if heard is not None and said:
                     heard.set()
         assert said == answer_text, said
-        return first, time.perf_counter() - begun
+        return first, time.perf_counter() - begun, begun + first
 
 
 async def measure(agents: dict[str, Agent], paced: Paced) -> dict[str, Measured]:
@@ -114,39 +155,75 @@ async def measure(agents: dict[str, Agent], paced: Paced) -> dict[str, Measured]
         for turn, (form, agent) in enumerate(agents.items()):
             paced.turn(2 * number + turn)
             used = cpu_ns([agent.pid])
-            first, total = await agent.ask(paced.answer)
+            first, total, at = await agent.ask(paced.answer)
             if number:  # the first one warms
                 found[form].first.append(first / paced.first_sentence_s)
                 found[form].total.append(total / paced.total_s)
                 found[form].cpu.append((cpu_ns([agent.pid]) - used) / 1e6)
+                found[form].late.append((at - paced.whole_at) * 1000)
     return found
 
 
-async def memory(agent: Agent, paced: Paced) -> float:
-    """Return what each of many open streams adds, MiB."""
+async def long_sentences(agent: Agent, paced: Paced) -> float:
+    """Return milliseconds from the first whole sentence to the first token, where sentences are long; the median."""
+    late = []
+    for number in range(ROUNDS):
+        paced.turn(100 + number, LONG)
+        _, _, at = await agent.ask(paced.answer)
+        late.append((at - paced.whole_at) * 1000)
+    return statistics.median(late)
+
+
+@dataclass
+class Open:
+    """Many streams at once: how many began, what each of them added, MiB, and short calls without and beside them, seconds."""
+
+    count: int
+    mib: float
+    alone: list[float]
+    beside: list[float]
+
+
+async def opened(agent: Agent, paced: Paced, wanted: int) -> Open:
+    """Open streams whose provider falls silent, and ask short questions meanwhile."""
+    paced.turn(200)
+    await agent.short(0)
+    alone = [await agent.short(number) for number in range(1, SHORT_CALLS)]
     process = psutil.Process(agent.pid)
     before = process.memory_info().rss
     paced.silent.set()
-    heard = [asyncio.Event() for _ in range(OPEN)]
-    asking = [asyncio.create_task(agent.ask(paced.answer, event)) for event in heard]
-    await asyncio.wait([asyncio.create_task(event.wait()) for event in heard], timeout=60)
+    heard = [asyncio.Event() for _ in range(wanted)]
+    asking = [asyncio.create_task(agent.admitted(paced.answer, event)) for event in heard]
+    waiting = [asyncio.create_task(event.wait()) for event in heard]
+    await asyncio.wait(waiting, timeout=60 + wanted)
     grown = process.memory_info().rss - before
     begun = sum(event.is_set() for event in heard)
+    beside = [await agent.short(SHORT_CALLS + number) for number in range(1, SHORT_CALLS)]
     paced.silent.clear()
-    await asyncio.gather(*asking, return_exceptions=True)
-    return grown / 2**20 / max(1, begun)
+    for one in waiting:
+        one.cancel()
+    await asyncio.gather(*asking, *waiting, return_exceptions=True)
+    return Open(begun, grown / 2**20 / max(1, begun), alone, beside)
 
 
-def figures(found: dict[str, Measured], open_mib: float) -> dict[str, dict[str, object]]:
+def figures(found: dict[str, Measured], long_ms: float, many: Open) -> dict[str, dict[str, object]]:
     parts, whole = found["sentences"], found["whole"]
     cpu = statistics.median(parts.cpu) / statistics.median(whole.cpu)
     rows = {
+        "streams: first token after the first whole sentence": (statistics.median(parts.late), 150, "ms"),
+        "streams: the same where sentences are long": (long_ms, 300, "ms"),
         "streams: first token over the provider's first sentence": (statistics.median(parts.first), None, "times"),
         "streams: first token of whole, for comparison": (statistics.median(whole.first), None, "times"),
         "streams: total over the provider's total": (statistics.median(parts.total), 1.15, "times"),
         "streams: total of whole, for comparison": (statistics.median(whole.total), None, "times"),
         "streams: CPU of sentences over whole": (cpu, 1.3, "times"),
-        "streams: memory of an open stream": (open_mib, 1.5, "MiB"),
+        f"streams: memory of an open stream, {many.count} of them": (many.mib, 1.5, "MiB"),
+        "streams: a short call beside them over one without": (
+            statistics.median(many.beside) / statistics.median(many.alone),
+            None,
+            "times",
+        ),
+        "streams: the slowest short call beside them": (max(many.beside) * 1000, None, "ms"),
     }
     return {
         name: {"value": round(value, 3), "target": target, "better": "lower", "unit": unit}
@@ -155,6 +232,9 @@ def figures(found: dict[str, Measured], open_mib: float) -> dict[str, dict[str, 
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--open", type=int, default=OPEN, help="streams that are open at once")
+    wanted = parser.parse_args().open
     paced, provider = Paced(), Provider()
     provider._reply = paced.reply
     with tempfile.TemporaryDirectory() as folder, RunningProvider(provider) as upstream:
@@ -167,17 +247,17 @@ def main() -> int:
                 (Path(folder) / form).mkdir()
                 ends.append(processes)
                 agents[form] = Agent(processes.mesh())
-            found, open_mib = asyncio.run(both(agents, paced))
+            found, long_ms, many = asyncio.run(everything(agents, paced, wanted))
         finally:
             for processes in ends:
                 processes.__exit__()
-    print(json.dumps(figures(found, open_mib)))
+    print(json.dumps(figures(found, long_ms, many)))
     return 0
 
 
-async def both(agents: dict[str, Agent], paced: Paced) -> tuple[dict[str, Measured], float]:
-    found = await measure(agents, paced)
-    return found, await memory(agents["sentences"], paced)
+async def everything(agents: dict[str, Agent], paced: Paced, wanted: int) -> tuple[dict[str, Measured], float, Open]:
+    found, parts = await measure(agents, paced), agents["sentences"]
+    return found, await long_sentences(parts, paced), await opened(parts, paced, wanted)
 
 
 if __name__ == "__main__":

@@ -22,11 +22,11 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "judge-examples.md"
 EXAMPLES = (
     ("The notary paid the broker.", "The notary was paid by the broker."),
     ("The audit was carried out by the city of Bern and paid for by the operator, Lumo.", "Lumo ran the audit, and the city of Bern paid for it."),
-    ("The tenants' union objected to the plan, and the mayor rejected its objection.", "The mayor's objection was turned down by the tenants' union."),
+    ("The court allowed the purchase of Bellini Foods by Ostra Capital in June.", "In June the court let Bellini Foods take over Ostra Capital."),
     ("Hale lent £3,000 to the choir, and the loan has to be repaid within a year.", "Hale received a loan of £3,000 from the choir."),
     ("Elmside Town beat Corby Vale at Mill Lane.", "Elmside Town lost to Corby Vale at Mill Lane."),
     ("A ride costs €3.10 for adults and €1.60 for children.", "A ride costs €3.10 for children."),
-    ("Adults pay £24, guests £17 and students £9.", "Guests are charged £9."),
+    ("The guests of the tower may not feed the falcons.", "The charter allows you to feed the falcons."),
     ("The paper division grew by 9% to £344 million, whereas the glass division shrank by 3% to £268 million.", "The paper division had sales of £268 million."),
     ("Gate 4 closes in 5 minutes, gate 7 in 15 minutes.", "You have 15 minutes to reach gate 4."),
     ("In 2024 fares rose 6% to €5.3 million, while fines fell 3% to €1.1 million.", "Fines grew to €1.1 million."),

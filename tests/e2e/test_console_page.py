@@ -111,3 +111,25 @@ async def test_without_scripts_it_is_read(world):
 
     assert "U+202E" in shown
     assert "90 days" in shown
+
+
+async def test_a_policy_is_tried_by_keyboard(world):
+    """Typed and sent by Enter, on a wide and on a narrow screen: the caret, the sentences and the risk levels are there."""
+    async with browsing(viewport={"width": 1280, "height": 800}, reduced_motion="reduce") as page:
+        await page.goto(world.link)
+        await page.wait_for_url("**/sessions")
+        await page.click("text=Policies")
+        await page.wait_for_url("**/policy")
+        await page.fill("input[name=text]", "halt-on HIGH; warn-on CRITICAL; require-grounding 0.75")
+        await page.fill("input[name=other]", "halt-on CRITICAL; require-grounding 0.80")
+        await page.keyboard.press("Enter")
+        await page.wait_for_url("**/policy?text=*")
+        said = await page.inner_text("main")
+        kept("console-policy.png", await page.screenshot())
+        await page.set_viewport_size({"width": 390, "height": 844})
+        overflows = await page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+
+    assert "it changes nothing: halt-on HIGH stops all that it would warn of" in said
+    assert "halt-on HIGH; ^warn-on CRITICAL" in said
+    assert "Halts an answer whose risk is HIGH or above." in said
+    assert not overflows

@@ -262,6 +262,8 @@ async def kernels(sidecar: RunningSidecar) -> None:
         await team.post(settle, permit=key, key=f"{settle}-{key}")
     lease = (await team.post("lease", resource="usd", wanted_micros=UNIT, lifetime_ms=60_000, key="slice")).json()
     await team.post("return", lease="slice", fence=lease["fence"], key="back")
+    await team.post("ticket", lifetime_ms=10_000, key="turn")
+    await team.execute("small", "in-turn", ticket="turn")
     await team.post("open-child", child="part", limits=[{"resource": "usd", "micros": UNIT}], key="part")
     undo = {"id": "unpay"}
     pay = {"id": "pay", "costs": [{"resource": "usd", "micros": UNIT}], "compensation": "unpay"}

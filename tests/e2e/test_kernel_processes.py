@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 import typer
@@ -24,7 +25,7 @@ from interlock.client.kernel import (
     State,
     safe,
 )
-from tests.support.kernels import UNIT, KernelClient
+from tests.support.kernels import UNIT, KernelClient, done
 from tests.support.paths import ROOT
 from tests.support.sidecar.sidecar import running_sidecar
 
@@ -52,6 +53,28 @@ async def agents(count: int, *arguments: str) -> list[list[dict]]:
     ended = await asyncio.gather(*(one.communicate() for one in running))
     assert all(one.returncode == 0 for one in running), [error.decode()[-2000:] for _, error in ended]
     return [[json.loads(line) for line in out.splitlines()] for out, _ in ended]
+
+
+@pytest.mark.req("KRN-3")
+async def test_four_processes_with_predicates_on_one_hot_kernel_take_turns(sidecar):
+    """Every action of each is done once, and a ticket whose holder died does not hold them up beyond its time."""
+    running = asyncio.create_task(agents(4, "judging", "hot", sidecar.http, "10"))
+    hot = KernelClient(sidecar.client, "hot")
+    while (await sidecar.client.get("/crp/v3/kernel/hot/trace?after=4")).json().get("records", []) == []:
+        await asyncio.sleep(0.01)
+    assert done(await hot.post("ticket", lifetime_ms=1_500, key="dead"))["verdict"]["approved"]
+    told = await running
+
+    assert [len(one) for one in told] == [10] * 4
+    trace = [(one["type"], json.loads(one["data_json"])) for one in await hot.trace()]
+    kinds = [kind for kind, _ in trace]
+    assert (await hot.describe())["state"]["n"] == {"number_micros": str(40 * UNIT)}
+    assert (kinds.count("KERNEL_EXECUTED"), kinds.count("KERNEL_REJECTED")) == (40, 0)
+    assert kinds.count("KERNEL_TICKET_TAKEN") > 1, "who came while the dead one's ticket stood waited for a turn"
+    done_at = [int(data["at_ms"]) for kind, data in trace if kind == "KERNEL_EXECUTED"]
+    assert max(after - before for before, after in pairwise(done_at)) >= 1_500, (
+        "its turn was nobody else's, by the store's clock"
+    )
 
 
 @pytest.mark.req("KRN-4")

@@ -63,6 +63,8 @@ STEPS = st.one_of(
     st.tuples(st.just("lease"), st.sampled_from(["usd", "mails", "none"]), st.sampled_from([0, 5 * UNIT, 90 * UNIT])),
     st.tuples(st.just("give_back"), st.integers(0, 5), st.sampled_from([0, UNIT, 30 * UNIT]), st.booleans()),
     st.tuples(st.just("evaluate"), st.sampled_from(ACTIONS)),
+    st.tuples(st.just("ticket"), st.sampled_from([500, 900, 2_000])),
+    st.tuples(st.just("in_turn"), st.sampled_from(["add", "less", "bad", "unknown"]), st.integers(0, 2), st.sampled_from(["0", "1"])),
     st.tuples(st.just("register"), st.sampled_from(["v:more n!", "v:n s:text", "v:n n:5", "a:add {}"])),
     st.tuples(st.just("emergency"), st.sampled_from(["leave", "add"]), st.sampled_from("0001")),
     st.tuples(st.just("child"), st.sampled_from(["a -", "b a", "c b", "b c", "d x", "a -"]), st.sampled_from([4, 9, 4]), st.sampled_from(["usd", "mails", "none"])),
@@ -103,6 +105,7 @@ class Two:
         self.now = 1_000_000
         self.asked = count()
         self.leases: list[tuple[str, str]] = []
+        self.tickets: list[str] = ["none"]
         self.sagas: list[str] = ["none"]
         self.claims: list[list[str]] = [["none", "", "", "", "", "1"]]
         self.records: list[list[Any]] = [[], []]
@@ -127,6 +130,12 @@ class Two:
             await self.both(op=name, action=given[0], key=f"k{given[1]}", version="0")
         elif name == "evaluate":
             await self.both(op="execute", action=given[0], version="0", dry=True)
+        elif name == "ticket":
+            self.tickets.append(f"ticket{next(self.asked)}")
+            await self.both(op=name, key=self.tickets[-1], lifetime_ms=str(given[0]))
+        elif name == "in_turn":
+            ticket = self.tickets[-1 - given[1] % len(self.tickets)]
+            await self.both(op="execute", action=given[0], version=given[2], ticket=ticket)
         elif name == "confirm":
             await self.both(op=name, permit=f"k{given[0]}", actual=[["usd", str(given[1])]])
         elif name == "abort":
@@ -271,6 +280,72 @@ def test_a_lost_kernel_is_what_its_records_say(runner, redis_kernels):
         await two.step("execute", "less", 300)
         assert not await two.redis.sealed(two.kernel, len(records) + 1, "0" * 40)
         await two.same()
+
+    runner.run(run())
+
+
+@pytest.mark.req("KRN-12")
+def test_a_key_that_is_remembered_no_longer_is_not_new_while_it_names_something(runner, redis_kernels):
+    """A lease that is out, an open saga and a step to compensate keep their keys, however many records came after."""
+
+    async def run() -> None:
+        two = Two(redis_kernels)
+        await two.open()
+        lease = {"op": "lease", "key": "one", "resource": "usd", "wanted": "1", "lifetime_ms": "1000", "child": ""}
+        saga = {"op": "begin_saga", "key": "saga", "lifetime_ms": "9000"}
+        book = {"op": "execute", "key": "step", "action": "book", "version": "0"}
+        for ask in (
+            lease,
+            saga,
+            {**book, "saga": "saga"},
+            {"op": "rollback", "executions": [], "saga": "saga"},
+            {**saga, "key": "b"},
+        ):
+            assert (await two.both(**ask)).answer["approved"] == "1"
+        for key in ("one", "b", "step"):
+            del two.fields["x:" + key]
+            await two.redis._batcher.command("HDEL", kernel_key_of(two.kernel), "x:" + key)
+        for ask in (lease, {**saga, "key": "b"}, book):
+            assert (await two.both(**ask)).status == "KERNEL_KEY_REUSED"
+        two.now += 7_000
+        assert (await two.both(**lease)).answer["approved"] == "1", "a lease that ended gives its key back"
+
+    runner.run(run())
+
+
+@pytest.mark.req("KRN-3", "KRN-12")
+def test_tickets_are_used_in_the_order_in_which_they_were_taken(runner, redis_kernels):
+    """The first one's turn, then the next one's; who has none waits; one whose holder died is over after its time; a rejection uses one up."""
+
+    async def run() -> None:
+        two = Two(redis_kernels)
+        await two.open()
+        version = two.fields["version"]
+        for key in ("t1", "t2", "t3"):
+            assert (await two.both(op="ticket", key=key, lifetime_ms="1000")).answer["granted"] == str(int(key[1]) - 1)
+        assert two.fields["version"] == version, "nobody has to evaluate again because of a ticket"
+
+        async def acted(ticket: str, action: str = "add") -> tuple[str, str]:
+            got = await two.both(op="execute", action=action, version=two.fields["version"], ticket=ticket)
+            return got.status, got.answer.get("approved", got.subject)
+
+        assert await acted("") == ("KERNEL_TICKET_AHEAD", "3")
+        assert await acted("t2") == ("KERNEL_TICKET_AHEAD", "1")
+        assert (await two.both(op="execute", action="less", version="0")).status == "OK", "evaluated by nobody"
+        assert await acted("t1", "bad") == ("OK", "0")
+        assert await acted("t1") == ("KERNEL_TICKET_UNKNOWN", "")
+        two.now += 1_001  # the holder of t2 died
+        assert await acted("t2") == ("KERNEL_TICKET_UNKNOWN", "")
+        assert await acted("t3") == ("OK", "1")
+        assert await acted("") == ("OK", "1")
+        await two.both(op="ticket", key="t4", lifetime_ms="1000")
+        two.now += 1_001
+        assert await acted("") == ("OK", "1"), "the last one's time is over too"
+        await two.same()
+        await two.seal()
+        for number in (0, 1):
+            held = (await (two.memory, two.redis)[number].read(two.kernel)).answer
+            assert plain({**replayed(two.records[number]), "sealed": held["sealed"]}) == plain(held), number
 
     runner.run(run())
 

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from interlock.client.errors import InterlockError
-from interlock.client.kernel import KernelCalls, Lease
+from interlock.client.kernel import ActionSpec, Effect, Invariant, KernelCalls, Lease, SafetyKernel, State
 from interlock.client.kernel.calls import micros
 
 
@@ -49,6 +49,16 @@ def leasing(kernel: str, url: str, count: int) -> None:
             told(spent=micros(1.0))
 
 
+def judging(kernel: str, url: str, count: int) -> None:
+    """Executes under a predicate of its own, so that only one of all who evaluate at a time can commit."""
+    few = Invariant("few", lambda state: state.get("n", 0) <= 1_000, "few")
+    shared = SafetyKernel(1_000.0, [few], min_action_cost=1.0, name=kernel, calls=KernelCalls(url, retries=8))
+    step = ActionSpec("step", "A step", effects=(Effect("n", "increment", 1),), cost=1.0)
+    for _ in range(count):
+        after, entry = shared.evaluate_and_execute_atomic(State({"n": 0}), step)
+        told(n=after.get("n"), step=entry.step)
+
+
 def told(**what: Any) -> None:
     """Print what happened; it is out before the next thing begins."""
     line: Mapping[str, Any] = what
@@ -58,7 +68,7 @@ def told(**what: Any) -> None:
 
 def main() -> None:
     what, kernel, url, *rest = sys.argv[1:]
-    {"acting": acting, "leasing": leasing}[what](kernel, url, int(rest[0]) if rest else 1)
+    {"acting": acting, "leasing": leasing, "judging": judging}[what](kernel, url, int(rest[0]) if rest else 1)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from interlock.cli.certification.command import certify
 from interlock.cli.certification.reference import agent
 from interlock.cli.decision_report.page import page
 from interlock.cli.decision_report.run import run_of
-from interlock.cli.output import NEGATIVE, OK, Format, Output, plain, print_json, refusals, table
+from interlock.cli.output import LARGEST, NEGATIVE, OK, Format, Output, plain, print_json, refusals, table
 from interlock.domain.decision.replay import replayed
 from interlock.domain.errors import invalid
 from interlock.runtime.rpc.errors import from_rpc_error
@@ -38,14 +38,14 @@ app.command()(agent)
 app.command()(certify)
 
 EXPERIMENT = typer.Argument(help="Name of the experiment, under the key in OPENAI_API_KEY.")
-CYCLE = typer.Argument(help="Number of the cycle.", min=1)
+CYCLE = typer.Argument(help="Number of the cycle.", min=1, max=LARGEST)
 AT = typer.Option("", "--at", help="The decision service, HOST:PORT. Default: decision_port on this machine.")
 CA = typer.Option(None, "--ca", help="PEM file of the authority of its certificate. Default: plain text.")
-AFTER = typer.Option(0, "--after", help="Cycles after this one.", min=0)
+AFTER = typer.Option(0, "--after", help="Cycles after this one.", min=0, max=LARGEST)
 FILE = typer.Option(Path("decisions.html"), "--file", "-f", help="File to write; one that is there is replaced.")
 LIMIT = typer.Option(100, "--limit", help="Most to list.", min=1, max=500)
 SOURCE = typer.Argument(help="A file that `show -o json` wrote, or the name of an experiment.")
-REPLAYED = typer.Argument(None, help="Number of the cycle of an experiment.", min=1)
+REPLAYED = typer.Argument(None, help="Number of the cycle of an experiment.", min=1, max=LARGEST)
 
 TYPES = typer.Option([], "--type", help="Only signals of this type; may be given again.")
 TOKEN = typer.Option("", "--after", help="Token that an earlier watch printed. Default: the oldest that is held.")

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
-import httpx
 import typer
 
+from interlock.cli.kernel_calls import NAME, URL, calls_of
+from interlock.cli.kernel_simulation import simulate
 from interlock.cli.output import NEGATIVE, OK, Format, Output, plain, print_json, refusals, table
-from interlock.client.errors import InterlockError
 from interlock.client.kernel.calls import KernelCalls, number, value_of
-from interlock.domain.errors import Kind, Refused, unavailable
 
 app = typer.Typer(
     help="Describe a kernel, try and execute its actions, watch its trace.",
@@ -23,14 +21,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-NAME = typer.Argument(help="Name of the kernel, under the caller's key.")
 ACTION = typer.Argument(help="Id of a registered action.")
-URL = typer.Option("", "--url", help="The sidecar. Default: OPENAI_BASE_URL, or http://127.0.0.1:7070/v1.")
 KEY = typer.Option(
     "", "--key", help="Idempotency key. Default: a new one; it is printed, so that the call can be repeated."
 )
 AFTER = typer.Option(0, "--after", help="Number of the last record that is known.", min=0)
 ONCE = typer.Option(default=False, help="End after the records that are there.")
+
+app.command()(simulate)
 
 WATCHED_EVERY_S = 0.5
 _PERMITTED = "P"
@@ -41,7 +39,7 @@ _RESOURCES = ("resource", "limit", "spent", "refunded", "leased", "left")
 @app.command()
 def describe(name: str = NAME, url: str = URL, output: Output = Format.TEXT) -> None:
     """Show resources, state, invariants and actions. Exit 0: shown. 2: there is no such kernel, or no answer."""
-    with refusals(output), _calls(url) as calls:
+    with refusals(output), calls_of(url) as calls:
         shown = calls.describe(name)
     if output is Format.JSON:
         print_json(shown)
@@ -61,7 +59,7 @@ def describe(name: str = NAME, url: str = URL, output: Output = Format.TEXT) -> 
 @app.command()
 def evaluate(name: str = NAME, action: str = ACTION, url: str = URL, output: Output = Format.TEXT) -> None:
     """Try an action; nothing is committed. Exit 0: it would be approved. 1: rejected. 2: refused."""
-    with refusals(output), _calls(url) as calls:
+    with refusals(output), calls_of(url) as calls:
         told = calls.post(name, "evaluate", {"action": action})
     raise typer.Exit(_verdict(told, told["verdict"], output))
 
@@ -76,7 +74,7 @@ def execute(
 ) -> None:
     """Check, charge and commit an action. Exit 0: done. 1: rejected. 2: refused, or no answer: repeat it under its key."""
     key = key or uuid.uuid4().hex
-    with refusals(output), _calls(url) as calls:
+    with refusals(output), calls_of(url) as calls:
         told = calls.post(name, "execute", {"action": action, "key": key})
     raise typer.Exit(_verdict({**told, "key": key}, told["verdict"], output))
 
@@ -90,7 +88,7 @@ def watch(
     output: Output = Format.TEXT,
 ) -> None:
     """Follow the sealed trace; --after resumes it. Exit 0: ended by --once. 2: there is no such kernel, or no answer."""
-    with refusals(output), _calls(url) as calls:
+    with refusals(output), calls_of(url) as calls:
         while True:
             page = calls.trace(name, after)
             for record in page:
@@ -108,7 +106,7 @@ def watch(
 @app.command()
 def compensations(name: str = NAME, url: str = URL, output: Output = Format.TEXT) -> None:
     """Show what sagas left to be made up for. Exit 0: nothing needs a person. 1: something does. 2: no such kernel, or no answer."""
-    with refusals(output), _calls(url) as calls:
+    with refusals(output), calls_of(url) as calls:
         found = calls.describe(name)["compensations"]
     if output is Format.JSON:
         print_json(found)
@@ -128,7 +126,7 @@ def settle(
 ) -> None:
     """Settle a compensation that is stuck. Exit 0: settled. 1: its effects would break an invariant. 2: refused."""
     outcome = "OUTCOME_RETRY" if again else "OUTCOME_DONE"
-    with refusals(output), _calls(url) as calls:
+    with refusals(output), calls_of(url) as calls:
         body = {"execution": step, "outcome": outcome, "key": uuid.uuid4().hex}
         told = calls.post(name, "settle-compensation", body)
     raise typer.Exit(_verdict(told, told["verdict"], output))
@@ -140,7 +138,7 @@ def permits(name: str = NAME, url: str = URL, output: Output = Format.TEXT) -> N
 
     A call that is under way has one too: settle what is older than any call can be.
     """
-    with refusals(output), _calls(url) as calls:
+    with refusals(output), calls_of(url) as calls:
         found = _open_permits(calls, name)
     if output is Format.JSON:
         print_json(found)
@@ -165,26 +163,9 @@ def settle_permit(
 ) -> None:
     """Settle a permit whose holder died or does not know, once a person has looked. Exit 0: settled. 1: rejected. 2: refused."""
     ask = "abort" if undone else "confirm"
-    with refusals(output), _calls(url) as calls:
+    with refusals(output), calls_of(url) as calls:
         told = calls.post(name, ask, {"permit": permit, "key": f"person-{uuid.uuid4().hex}"})
     raise typer.Exit(_verdict(told, told["verdict"], output))
-
-
-@contextmanager
-def _calls(url: str) -> Iterator[KernelCalls]:
-    calls = KernelCalls(url, retries=1)
-    try:
-        yield calls
-    except InterlockError as error:
-        kind = Kind.INVALID if error.status < 500 else Kind.UNAVAILABLE
-        raise Refused(kind, error.reason, str(error).partition(": ")[2], metadata=dict(error.metadata)) from None
-    except httpx.TransportError as error:
-        hint = "start it with `interlock serve`, or name it with --url"
-        raise unavailable(
-            "SIDECAR_UNAVAILABLE", f"the sidecar does not answer: {type(error).__name__}", hint=hint
-        ) from None
-    finally:
-        calls.close()
 
 
 def _open_permits(calls: KernelCalls, name: str) -> list[dict[str, Any]]:

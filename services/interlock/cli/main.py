@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from interlock.cli.output import EXIT_CODES, print_refusal, wants_json
+from interlock.cli.output import EXIT_CODES, print_defect, print_refusal, wants_json
 from interlock.domain.errors import Refused
 
 COMMANDS = {
@@ -148,6 +148,8 @@ def run() -> None:
         app(prog_name="interlock")
     except Refused as refused:
         sys.exit(print_refusal(refused, as_json=wants_json(sys.argv[1:])))
+    except Exception as error:  # noqa: BLE001 - nothing is behind it; a defect has an exit code of its own
+        sys.exit(print_defect(error, as_json=wants_json(sys.argv[1:])))
 
 
 if __name__ == "__main__":

@@ -7,13 +7,19 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
+from traceback import extract_tb
 from typing import Annotated, Any
 
 import typer
 
-from interlock.domain.errors import Refused
+from interlock.domain.errors import Kind, Refused
 
 OK, NEGATIVE, REFUSED, DEFECT = 0, 1, 2, 70
+PLACES = 6
+"""Places of the code that a defect tells."""
+LARGEST = 2**63 - 1
+"""Largest number that a message between services holds."""
 
 EXIT_CODES = (
     "Exit codes: 0 success; 1 a negative result (a failed check, a relaxation, a broken chain); "
@@ -57,6 +63,17 @@ def print_refusal(refused: Refused, *, as_json: bool) -> int:
         if hint := refused.metadata.get("hint"):
             sys.stderr.write(f"hint: {hint}\n")
     return REFUSED
+
+
+def print_defect(error: Exception, *, as_json: bool) -> int:
+    """Print that a command failed by a defect of ours, with the places of the code and no value, and return the exit code."""
+    frames = [f"{Path(one.filename).name}:{one.lineno}" for one in extract_tb(error.__traceback__)[-PLACES:]]
+    hint = f"report it, with {' '.join(frames)}"
+    refused = Refused(
+        Kind.UNAVAILABLE, "INTERNAL", f"a defect in Interlock ({type(error).__name__})", metadata={"hint": hint}
+    )
+    print_refusal(refused, as_json=as_json)
+    return DEFECT
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

@@ -23,7 +23,7 @@ from interlock.mcp.pins import Pins
 from interlock.mcp.screen import Screen
 from interlock.mcp.stdio import StdioProxy
 
-OURS = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
+OURS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
 """Variables that the tool server does not get: with them it could act as the agent."""
 
 
@@ -49,7 +49,7 @@ def pins_path(given: Path | None, server: Sequence[str]) -> Path:
 
 
 def environment_of(passed: Sequence[str]) -> Mapping[str, str]:
-    """Return the environment of a tool server: ours, without the agent's key and Interlock's settings but those in *passed*."""
+    """Return the environment of a tool server: ours, without the agent's keys and Interlock's settings but those in *passed*."""
     return {
         name: value
         for name, value in os.environ.items()

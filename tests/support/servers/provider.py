@@ -93,9 +93,9 @@ class Provider:
     def completes(self, body: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         self._reply = lambda _request: JSONResponse(body, status, headers)
 
-    def lists(self, body: Any) -> None:
+    def lists(self, body: Any, *, status: int = 200) -> None:
         """Answer the question for models with *body*."""
-        self._listed = body
+        self._listed, self._listed_status = body, status
 
     def embeds(self, *vectors: Any, **more: Any) -> None:
         """Answer requests for embeddings with these vectors, and with *more* around them."""
@@ -157,7 +157,7 @@ class Provider:
 
     async def _models(self, request: Request) -> Response:
         self.received.append(Received(request.scope["path"], tuple(request.headers.items()), None))
-        return JSONResponse(self._listed, headers={"set-cookie": "provider=1"})
+        return JSONResponse(self._listed, self._listed_status, headers={"set-cookie": "provider=1"})
 
     async def _embeddings(self, request: Request) -> Response:
         raw = await request.body()

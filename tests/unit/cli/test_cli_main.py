@@ -8,6 +8,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from interlock.cli import main
 from interlock.cli.main import COMMANDS, app
 from interlock.cli.output import print_refusal, wants_json
 from interlock.domain.errors import invalid
@@ -93,3 +94,34 @@ def test_refusal_for_programs(capsys):
     assert json.loads(captured.out) == {
         "error": {"reason": "SETTINGS_INVALID", "message": "x is no setting", "metadata": {"position": "7"}}
     }
+
+
+@pytest.mark.parametrize("arguments", [("decision", "show", "search"), ("decision", "replay", "search"), ("decision", "list", "search", "--after"),
+                                       ("audit", "prove", "--sequence"), ("audit", "acknowledge-truncation", "--size")])  # fmt: skip
+@pytest.mark.parametrize("number", ["99999999999999999999", "9223372036854775808"])
+def test_a_number_that_no_message_holds_is_wrong_usage(arguments, number):
+    """It is refused where it is read, with the exit code of wrong usage."""
+    result = said(*arguments, number)
+
+    assert result.exit_code == 2, result.output
+    assert "9223372036854775807" in result.output
+
+
+@pytest.mark.parametrize("json_wanted", [False, True])
+def test_a_defect_is_a_line_and_an_exit_code_of_its_own(monkeypatch, capsys, json_wanted):
+    """No traceback and no value: its type and the places of the code, for a report."""
+
+    def broken(**_):
+        raise ValueError("sk-secret")
+
+    monkeypatch.setattr(main, "app", broken)
+    monkeypatch.setattr("sys.argv", ["interlock", "check", *(["-o", "json"] if json_wanted else [])])
+    with pytest.raises(SystemExit) as ended:
+        main.run()
+    printed = capsys.readouterr()
+    told = printed.out + printed.err
+
+    assert ended.value.code == 70
+    assert ("INTERNAL" in told, "ValueError" in told, "test_cli_main.py:" in told) == (True, True, True)
+    assert "sk-secret" not in told
+    assert "Traceback" not in told

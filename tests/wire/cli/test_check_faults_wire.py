@@ -7,7 +7,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -81,60 +81,113 @@ def text_at(path: Path, content: bytes = b"\xff\xfe\0: [") -> Path:
     return path
 
 
-FAULTS: dict[str, Callable[[Path], dict[str, Any]]] = {
-    "no front certificate": lambda p: {"front_cert_file": p / "no.pem", "front_key_file": p / "no.key"},
-    "half a front": lambda p: {"front_cert_file": p / "no.pem"},
-    "front of rubbish": lambda p: {"front_cert_file": text_at(p / "f"), "front_key_file": text_at(p / "k")},
-    "no mesh certificate": lambda p: dict.fromkeys(("tls_cert_file", "tls_key_file", "tls_ca_file"), p / "no"),
-    "certificate is a folder": lambda p: dict.fromkeys(
-        ("tls_cert_file", "tls_key_file", "tls_ca_file"), folder_at(p / "d")
-    ),
-    "master key of rubbish": lambda p: {"state_dir": text_at(p / "s" / "master.key").parent},
-    "master key is a folder": lambda p: {"state_dir": folder_at(p / "s" / "master.key").parent},
-    "keys file of rubbish": lambda p: {"master_keys_file": text_at(p / "keys.yaml")},
-    "state is a file": lambda p: {"state_dir": text_at(p / "s")},
-    "database of rubbish": lambda p: {"state_dir": text_at(p / "s" / "audit.db", b"no database" * 500).parent},
-    "database is a folder": lambda p: {"state_dir": folder_at(p / "s" / "audit.db").parent},
-    "no PostgreSQL": lambda _: {"audit_url": f"postgresql://x@127.0.0.1:{free_port()}/x"},
-    "agents of rubbish": lambda p: {"agents_file": text_at(p / "agents.yaml")},
-    "reviewers of rubbish": lambda p: {"reviewers_file": text_at(p / "reviewers.yaml")},
-    "API keys of rubbish": lambda p: {"api_keys_file": text_at(p / "keys.yaml")},
-    "models are a file": lambda p: {"nli_model_dir": text_at(p / "m"), "embed_model_dir": text_at(p / "m")},
-    "manifest of rubbish": lambda p: {"ner_model_dir": text_at(p / "m" / "manifest.json").parent},
-    "no Redis": lambda _: {"redis_url": f"redis://127.0.0.1:{free_port()}/0"},
-    "no sentinel": lambda _: {"redis_url": f"sentinel://127.0.0.1:{free_port()}/main"},
-    "no Triton": lambda _: {"triton_url": f"127.0.0.1:{free_port()}"},
-    "no authority of Triton": lambda p: {"triton_url": "grpcs://127.0.0.1:1", "triton_ca_file": p / "no"},
-    "no provider": lambda _: {"upstream_base_url": f"http://127.0.0.1:{free_port()}/v1"},
-    "provider without a port": lambda _: {"upstream_base_url": "http://127.0.0.1:x/v1"},
-    "strangers": lambda _: {"host": "0.0.0.0", "allow_plaintext": "true"},
-    "unverifiable code": lambda _: {"require_verified_code": "true"},
-    "settings": lambda _: {"decrement_high": "0.9"},
-    "settings file of rubbish": lambda p: {"config_file": text_at(p / "interlock.yaml")},
-    "settings file is a folder": lambda p: {"config_file": folder_at(p / "interlock.yaml")},
-    "policy": lambda _: {"default_policy": "halt-onn HIGH"},
-}
+def pipe_at(path: Path) -> Path:
+    """A pipe that nobody writes to: whoever opens it waits for ever."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path, 0o600)
+    return path
+
+
+@pytest.fixture(scope="module")
+def silent():
+    """A port that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]
+
+
+class Fault(NamedTuple):
+    """Settings that break one thing, and the finding that names it: group, name, a word of its text."""
+
+    settings: Callable[[Path, int], dict[str, Any]]
+    group: str
+    name: str
+    says: str
+    status: str = "FAIL"
+
+
+FAULTS: dict[str, Fault] = {
+    "no front certificate": Fault(lambda p, _: {"front_cert_file": p / "no.pem", "front_key_file": p / "no.key"}, "certificates", "fronts", "no.pem"),
+    "half a front": Fault(lambda p, _: {"front_cert_file": p / "no.pem"}, "certificates", "fronts", ""),
+    "front of rubbish": Fault(lambda p, _: {"front_cert_file": text_at(p / "f"), "front_key_file": text_at(p / "k")}, "certificates", "fronts", ""),
+    "front certificate is a pipe": Fault(lambda p, _: {"front_cert_file": pipe_at(p / "f"), "front_key_file": pipe_at(p / "k")}, "certificates", "fronts", "regular file"),
+    "no mesh certificate": Fault(lambda p, _: dict.fromkeys(("tls_cert_file", "tls_key_file", "tls_ca_file"), p / "no"), "certificates", "mesh", "no"),
+    "certificate is a folder": Fault(lambda p, _: dict.fromkeys(("tls_cert_file", "tls_key_file", "tls_ca_file"), folder_at(p / "d")), "certificates", "mesh", ""),
+    "master key of rubbish": Fault(lambda p, _: {"state_dir": text_at(p / "s" / "master.key").parent}, "keys", "master key", "master.key"),
+    "master key is a folder": Fault(lambda p, _: {"state_dir": folder_at(p / "s" / "master.key").parent}, "keys", "master key", "master.key"),
+    "master key is a pipe": Fault(lambda p, _: {"state_dir": pipe_at(p / "s" / "master.key").parent}, "keys", "master key", "regular file"),
+    "keys file of rubbish": Fault(lambda p, _: {"master_keys_file": text_at(p / "keys.yaml")}, "keys", "master keys", "keys.yaml"),
+    "state is a file": Fault(lambda p, _: {"state_dir": text_at(p / "s")}, "configuration", "state_dir", "not a folder"),
+    "database of rubbish": Fault(lambda p, _: {"state_dir": text_at(p / "s" / "audit.db", b"no database" * 500).parent}, "audit store", "database", "audit.db"),
+    "database is a folder": Fault(lambda p, _: {"state_dir": folder_at(p / "s" / "audit.db").parent}, "audit store", "database", "not a file"),
+    "database is a pipe": Fault(lambda p, _: {"state_dir": pipe_at(p / "s" / "audit.db").parent}, "audit store", "database", "not a file"),
+    "no PostgreSQL": Fault(lambda p, _: {"audit_url": f"postgresql://x@127.0.0.1:{free_port()}/x"}, "audit store", "database", "postgresql://"),
+    "silent PostgreSQL": Fault(lambda p, port: {"audit_url": f"postgresql://x@127.0.0.1:{port}/x"}, "audit store", "database", "postgresql://"),
+    "checkpoint key of rubbish": Fault(lambda p, _: {"state_dir": text_at(p / "s" / "checkpoint.key").parent}, "audit store", "checkpoint key", "Ed25519"),
+    "no anchor": Fault(lambda p, _: {"audit_anchor": p / "no", "audit_anchor_required": "true"}, "audit store", "anchor", "is not there"),
+    "no anchor, not required": Fault(lambda p, _: {"audit_anchor": p / "no"}, "audit store", "anchor", "is not there", "WARN"),
+    "agents of rubbish": Fault(lambda p, _: {"agents_file": text_at(p / "agents.yaml")}, "configuration", "agents_file", "agents.yaml"),
+    "agents that everyone may change": Fault(lambda p, _: {"agents_file": for_everyone(p / "agents.yaml")}, "configuration", "agents_file", "everyone"),
+    "reviewers of rubbish": Fault(lambda p, _: {"reviewers_file": text_at(p / "reviewers.yaml")}, "configuration", "reviewers_file", "reviewers.yaml"),
+    "API keys of rubbish": Fault(lambda p, _: {"api_keys_file": text_at(p / "keys.yaml")}, "configuration", "api_keys_file", ""),
+    "prices of rubbish": Fault(lambda p, _: {"prices_file": text_at(p / "prices.yaml")}, "configuration", "prices_file", ""),
+    "webhooks of rubbish": Fault(lambda p, _: {"sinks_file": text_at(p / "sinks.yaml")}, "configuration", "sinks_file", ""),
+    "webhooks are a pipe": Fault(lambda p, _: {"sinks_file": pipe_at(p / "sinks.yaml")}, "configuration", "sinks_file", "regular file"),
+    "authority of webhooks is none": Fault(lambda p, _: {"egress_ca_file": text_at(p / "ca.pem", b"none")}, "configuration", "egress_ca_file", "PEM"),
+    "models are a file": Fault(lambda p, _: {"nli_model_dir": text_at(p / "m"), "embed_model_dir": text_at(p / "m")}, "models", "nli", ""),
+    "manifest of rubbish": Fault(lambda p, _: {"ner_model_dir": text_at(p / "m" / "manifest.json").parent}, "models", "ner", ""),
+    "no Redis": Fault(lambda p, _: {"redis_url": f"redis://127.0.0.1:{free_port()}/0"}, "redis", "server", "redis://"),
+    "silent Redis": Fault(lambda p, port: {"redis_url": f"redis://127.0.0.1:{port}/0"}, "redis", "server", "redis://"),
+    "no sentinel": Fault(lambda p, _: {"redis_url": f"sentinel://127.0.0.1:{free_port()}/main"}, "redis", "sentinels", "none names the master"),
+    "no Triton": Fault(lambda p, _: {"triton_url": f"127.0.0.1:{free_port()}"}, "triton", "server", ""),
+    "no authority of Triton": Fault(lambda p, _: {"triton_url": "grpcs://127.0.0.1:1", "triton_ca_file": p / "no"}, "triton", "probe", "no"),
+    "no provider": Fault(lambda p, _: {"upstream_base_url": f"http://127.0.0.1:{free_port()}/v1"}, "upstream", "provider", "ConnectError"),
+    "silent provider": Fault(lambda p, port: {"upstream_base_url": f"http://127.0.0.1:{port}/v1"}, "upstream", "provider", "Timeout"),
+    "silent service": Fault(lambda p, port: {"session_address": f"127.0.0.1:{port}"}, "services", "session", "does not answer"),
+    "strangers": Fault(lambda p, _: {"host": "0.0.0.0", "allow_plaintext": "true"}, "certificates", "callers", ""),
+    "a taken port": Fault(lambda p, port: {"sidecar_http_port": port}, "ports", "sidecar_http_port", "another process", "WARN"),
+    "unverifiable code": Fault(lambda p, _: {"require_verified_code": "true"}, "code", "interlock", ""),
+    "a misspelt setting": Fault(lambda p, _: {"defualt_policy": "halt-on HIGH"}, "configuration", "INTERLOCK_DEFUALT_POLICY", "no setting", "WARN"),
+    "a policy that says nothing": Fault(lambda p, _: {"default_policy": "halt-on HIGH; warn-on CRITICAL"}, "configuration", "default_policy", "changes nothing", "WARN"),
+    "settings": Fault(lambda p, _: {"decrement_high": "0.9"}, "configuration", "settings", "decrement_high"),
+    "settings file of rubbish": Fault(lambda p, _: {"config_file": text_at(p / "interlock.yaml")}, "configuration", "settings", "interlock.yaml"),
+    "settings file is a folder": Fault(lambda p, _: {"config_file": folder_at(p / "interlock.yaml")}, "configuration", "settings", "regular file"),
+    "settings file is a pipe": Fault(lambda p, _: {"config_file": pipe_at(p / "interlock.yaml")}, "configuration", "settings", "regular file"),
+    "policy": Fault(lambda p, _: {"default_policy": "halt-onn HIGH"}, "configuration", "default_policy", "halt-onn"),
+}  # fmt: skip
+
+
+def for_everyone(path: Path) -> Path:
+    text_at(path, b"agents: {}\n").chmod(0o666)
+    return path
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_any_one_fault_is_named_and_hides_nothing_else(monkeypatch, tmp_path, fault):
-    """Real files, ports and settings, each broken once: something fails, everything else is still looked at."""
-    _set(monkeypatch, FAULTS[fault](tmp_path))
+async def test_any_one_fault_is_named_and_hides_nothing_else(monkeypatch, tmp_path, silent, fault):
+    """Real files, pipes, ports and settings, each broken once: the finding names it with a hint, within seconds, and hides no group."""
+    given = FAULTS[fault]
+    _set(monkeypatch, given.settings(tmp_path, silent))
     findings = await examine()
-    failed = [one for one in findings if one.status == "FAIL"]
+    named = [
+        one for one in findings if (one.group, one.name, str(one.status)) == (given.group, given.name, given.status)
+    ]
 
-    assert failed
-    assert all(one.detail and one.hint for one in failed)
-    assert {one.group for one in findings} == ({"configuration", "everything else"} if "settings" in fault else GROUPS)
+    assert [one for one in named if given.says in one.detail], [
+        one for one in findings if one.status in {"FAIL", "WARN"}
+    ]
+    assert all(one.detail and one.hint for one in findings if one.status in {"FAIL", "WARN"})
+    assert "time" not in {one.name for one in findings}, "a probe knew the fault, and was not cut off"
+    whole = {one.group for one in findings} == GROUPS
+    assert whole or {one.group for one in findings} == {"configuration", "everything else"}
+    assert whole != fault.startswith("settings")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     "fault", ["no front certificate", "master key is a folder", "settings file of rubbish", "no Triton"]
 )
-def test_the_command_never_prints_a_traceback(tmp_path, fault):
+def test_the_command_never_prints_a_traceback(tmp_path, silent, fault):
     """As a process: exit code 1, one JSON document, nothing on standard error."""
-    said = run("check", "-o", "json", env=environment(tmp_path / "state", FAULTS[fault](tmp_path)))
+    said = run("check", "-o", "json", env=environment(tmp_path / "state", FAULTS[fault].settings(tmp_path, silent)))
 
     assert (said.returncode, json.loads(said.stdout)["ok"]) == (1, False)
     assert "Traceback" not in said.stderr + said.stdout
@@ -142,7 +195,7 @@ def test_the_command_never_prints_a_traceback(tmp_path, fault):
 
 async def test_a_missing_front_certificate_hides_no_service(monkeypatch, tmp_path):
     """Only calls to the fronts need it; the others are looked at."""
-    _set(monkeypatch, FAULTS["no front certificate"](tmp_path))
+    _set(monkeypatch, FAULTS["no front certificate"].settings(tmp_path, 0))
     services = {one.name: one.status for one in await examine() if one.group == "services"}
 
     fronts, inner = ("sidecar", "decision"), ("session", "policy", "dpe", "audit")

@@ -18,6 +18,7 @@ from interlock.runtime.settings.model import Settings
 from tests.support.servers.ports import free_port
 from tests.support.servers.probe import Dependency, PolicyProbe, policy_service
 from tests.support.servers.processes import environment, run
+from tests.support.servers.provider import Provider, RunningProvider
 from tests.support.servers.tls import a_mesh_of_certificates, files
 from tests.support.texts.canary import API_KEY, MASTER_KEY, PASSWORD, found_in
 
@@ -225,7 +226,7 @@ async def test_peers_that_hang_do_not_hang_the_check(monkeypatch):
 
     statuses = {(f.group, f.name): f.status for f in findings}
     assert statuses["redis", "server"] == statuses["upstream", "provider"] == "FAIL"
-    assert statuses["services", "policy"] == "WARN"
+    assert statuses["services", "policy"] == "FAIL", "what takes connections and is silent is not simply absent"
 
 
 @pytest.mark.req("SVC-9")
@@ -289,3 +290,28 @@ async def test_certificates_are_looked_at(tmp_path, monkeypatch):
     assert {(one.name, one.status.value) for one in soon} == {("mesh", "WARN"), ("fronts", "OK"), ("callers", "OK")}
     assert broken["certificates", "mesh"].value == "FAIL"
     assert broken["services", "all"].value == "SKIP"
+
+
+KEYS = {
+    "any key": (200, 400, "WARN"),
+    "its own keys": (401, 401, "OK"),
+    "a list for everybody": (200, 401, "OK"),
+    "no list": (404, 404, "OK"),
+}
+
+
+@pytest.mark.req("ATT-2")
+@pytest.mark.parametrize(("listed", "asked", "status"), KEYS.values(), ids=KEYS)
+async def test_a_provider_that_takes_any_key_is_told(monkeypatch, listed, asked, status):
+    """Callers are told apart by keys that the provider gets: one that is made up must not be served."""
+    provider = Provider()
+    provider.fails(asked)
+    with RunningProvider(provider) as running:
+        monkeypatch.setenv("INTERLOCK_UPSTREAM_BASE_URL", running.base_url)
+        monkeypatch.setenv("INTERLOCK_PROFILE", "enforce")
+        provider.lists({"data": []}, status=listed)
+        finding = await found("upstream", "keys")
+
+    assert finding.status == status
+    assert ("made up" in finding.detail, "INTERLOCK_API_KEYS_FILE" in finding.hint) == (True, status == "WARN")
+    assert [one.body for one in provider.received if one.body is not None] == [{}]

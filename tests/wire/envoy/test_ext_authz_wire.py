@@ -43,13 +43,16 @@ async def begun(tools: Any) -> httpx.Response:
 async def test_a_session_in_good_standing_goes_on(tools, provider):
     """The client is told what is left, the upstream whose session it is, and neither token nor key leaves."""
     first = await begun(tools)
-    response = await used(tools, **{"crp-session-token": token_of(first), "x-interlock-session-id": "crp_sess_forged"})
+    told = {"x-interlock-session-id": "crp_sess_forged", "x-api-key": KEY}
+    response = await used(tools, **{"crp-session-token": token_of(first), **told})
 
     received = provider.received[-1]
     assert response.status_code == 200
     assert response.headers["crp-agent-safety-budget"] == "1.00"
     assert received.header("x-interlock-session-id") == first.headers["crp-context-session-id"]
-    assert not [name for name, _ in received.headers if name.startswith("crp-") or name == "authorization"]
+    assert not [
+        name for name, _ in received.headers if name.startswith("crp-") or name in {"authorization", "x-api-key"}
+    ]
 
 
 async def test_a_session_that_was_ended_goes_nowhere(tools, provider):

@@ -60,7 +60,7 @@ async def shown(world, path: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "path", ["/sessions", "/sessions/crp_sess_" + "0" * 32, "/windows/crp_win_" + "0" * 32, "/events"]
+    "path", ["/sessions", "/sessions/crp_sess_" + "0" * 32, "/windows/crp_win_" + "0" * 32, "/events", "/policy"]
 )
 async def test_nothing_is_shown_to_who_is_not_signed_in(world, path):
     """Every page sends a stranger to the sign-in."""
@@ -124,6 +124,36 @@ async def test_a_window_marks_its_claims_in_place_and_stays_harmless(world):
     assert "\u202e" not in page
     assert "90 days" in page
     assert "It cost 0.05" in page
+
+
+async def test_a_policy_is_tried_on_a_page(world):
+    """A sound one has sentences and risk levels; a trap and a mistake have a caret at their place; another is compared."""
+    sound = await shown(world, "/policy?text=halt-on+CRITICAL%3B+warn-on+HIGH&other=halt-on+HIGH")
+    trap = await shown(world, "/policy?text=halt-on+HIGH%3B+warn-on+CRITICAL")
+    wrong = await shown(world, "/policy?text=halt-on+HIHG")
+
+    assert "Halts an answer whose risk is CRITICAL." in sound
+    assert "halted by halt-on (releasable)" in sound
+    assert re.search(r'warn-on</th><td>HIGH</td><td>–</td><td class="looser">looser', sound)
+    caret = '<strong class="caret" aria-label="here">^</strong>'
+    assert caret in trap.replace("\n", "")
+    assert "it changes nothing" in trap
+    assert "did you mean <strong>" in wrong
+    assert wrong.index(caret) < wrong.index("HIHG", wrong.index(caret))
+
+
+@pytest.mark.parametrize(
+    "text", ["<script>alert(1)</script>", "halt-on \u202eHIGH", "x" * 1_990, '" onfocus="alert(1)', "{{ 7 * 7 }}"]
+)
+async def test_a_hostile_policy_is_shown_harmless(world, text):
+    """It is a mistake like any other: told, and never markup, an attribute or a template."""
+    page = await world.oversight.client.get("/policy", params={"text": text})
+
+    assert page.status_code == 200
+    assert "It is not a policy" in page.text
+    assert "<script>alert" not in page.text
+    assert ' onfocus="alert' not in page.text
+    assert "{{ 7" in page.text or "49" not in page.text
 
 
 async def test_a_look_at_a_text_is_on_record(world):

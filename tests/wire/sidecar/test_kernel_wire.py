@@ -194,6 +194,30 @@ async def test_a_predicate_holds_on_the_version_that_was_seen(team, sidecar):
     assert (late.status_code, late.json()["reason"]) == (409, "KERNEL_VERSION_CHANGED")
 
 
+@pytest.mark.req("KRN-3")
+async def test_a_ticket_gives_its_holder_the_next_turn(team, sidecar):
+    """Whoever has none waits, over HTTP and gRPC; a decided action uses it up, and a replay of it needs none."""
+    metadata = [("authorization", "Bearer alice")]
+    assert (await team.post("ticket", lifetime_ms=10_001, key="long")).json()["reason"] == "KERNEL_LIFETIME_INVALID"
+    async with grpc.aio.insecure_channel(sidecar.grpc) as channel:
+        request = kernel_pb2.TakeTicketRequest(kernel="team", lifetime_ms=10_000, key="mine")
+        taken = await KernelServiceStub(channel).TakeTicket(request, metadata=metadata)
+    second = (await team.post("ticket", lifetime_ms=10_000, key="next")).json()
+    assert (taken.verdict.approved, taken.ahead, second["ahead"]) == (True, 0, "1")
+
+    version = int((await team.describe())["version"])
+    waits = await team.post("execute", action="task", key="k0", version=version)
+    assert (waits.status_code, waits.json()["reason"]) == (409, "KERNEL_TICKET_AHEAD")
+    assert (await team.post("execute", action="task", key="k1", ticket="next")).json()["metadata"]["subject"] == "1"
+    assert (await team.execute("task", "k1", ticket="mine"))["verdict"]["approved"]
+    assert (await team.execute("task", "k1"))["verdict"]["replayed"]
+    used = await team.post("execute", action="task", key="k2", ticket="mine")
+    assert (used.status_code, used.json()["reason"]) == (404, "KERNEL_TICKET_UNKNOWN")
+    assert (await team.post("permit", action="task", key="k3", ticket="next")).json()["verdict"]["approved"]
+    version = int((await team.describe())["version"])
+    assert (await team.execute("task", "k4", version=version))["verdict"]["approved"], "nobody waits any more"
+
+
 @pytest.mark.req("KRN-2", "KRN-6")
 async def test_grpc_and_another_sidecar_see_the_same_kernel(team, sidecar):
     """The same answers over gRPC, a trace as a stream with a place to resume from, and a second sidecar over the same services."""

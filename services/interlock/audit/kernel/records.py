@@ -23,6 +23,7 @@ from interlock.domain import ids
 from interlock.domain.chain import audit_events
 from interlock.domain.chain.chain import EventRecord
 from interlock.domain.errors import Refused, conflict, invalid, unavailable
+from interlock.domain.kernel.state import following
 
 MOST_RECORDS, PAGE = 512, 500
 
@@ -107,19 +108,17 @@ def _append(
     kind: RecordKind,
 ) -> int:  # fmt: skip
     number, link = _last(writing, kernel_id, kind)
-    fresh: list[Note] = []
-    for record, note in given:
-        if record.sequence <= number:
-            if fresh or not writing.has_event(kernel_id, "", note.event_type, note.data_json):
-                raise _conflict(record, kind)
-        elif record.sequence == number + 1 and record.previous == link:
-            fresh.append(note)
-            number, link = record.sequence, record.link
-        else:
-            raise _conflict(record, kind)
-    if fresh:
+
+    def stands(index: int) -> bool:
+        note = given[index][1]
+        return writing.has_event(kernel_id, "", note.event_type, note.data_json)
+
+    there, upto = following(number, link, [(one.sequence, one.previous, one.link) for one, _ in given], stands)
+    if upto < len(given):
+        raise _conflict(given[upto][0], kind)
+    if fresh := [note for _, note in given[there:]]:
         sealer.record(writing, kernel_id, "", fresh)
-    return number
+    return max(number, given[-1][0].sequence)
 
 
 def _last(writing: Writing, kernel_id: str, kind: RecordKind) -> tuple[int, str]:

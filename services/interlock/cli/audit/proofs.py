@@ -25,7 +25,7 @@ from interlock.audit.sealing.reports import open_report
 from interlock.audit.store.opening import open_reader
 from interlock.cli.asking import asked
 from interlock.cli.audit.offline import PUBLIC_KEY, key_in, own_verifier
-from interlock.cli.output import Format, Output, print_json, refusals
+from interlock.cli.output import LARGEST, Format, Output, print_json, refusals
 from interlock.domain import approval, ids
 from interlock.domain.errors import Refused, invalid, unavailable
 from interlock.domain.merkle.entry import decode_entry
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from interlock.api.audit.v1.audit_pb2_grpc import AuditServiceAsyncStub
 
 SESSION = typer.Option("", "--session", help="Session of the event.")
-SEQUENCE = typer.Option(0, "--sequence", min=0, help="Sequence of the event in its session.")
+SEQUENCE = typer.Option(0, "--sequence", min=0, max=LARGEST, help="Sequence of the event in its session.")
 POSITION = typer.Option(
     -1, "--position", help="Position of the entry in the log, from 0; instead of session and sequence."
 )
@@ -62,7 +62,7 @@ SERVICE = typer.Option(
 APPROVAL = typer.Option(
     ..., "--approval", help="A reviewer's approval of the action acknowledge-truncation for that size."
 )
-LOST = typer.Option(..., "--size", min=1, help="The anchored size, as in the refusal.")
+LOST = typer.Option(..., "--size", min=1, max=LARGEST, help="The anchored size, as in the refusal.")
 
 A = TypeVar("A", bound=Any)
 

@@ -9,22 +9,26 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import asdict
 from functools import partial
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
 
-from interlock.cli.check import probes
+from interlock.cli.check import probes, probes_provider
 from interlock.cli.check.probes import ProbeFinding, ProbeStatus
 from interlock.cli.check.probes_audit import audit_store
+from interlock.cli.check.probes_files import files, second_place
 from interlock.cli.check.probes_listeners import certificates, ports
 from interlock.cli.check.probes_parts import code, traces, triton
 from interlock.cli.check.probes_profile import profile
+from interlock.cli.check.probes_services import services
 from interlock.cli.output import NEGATIVE, OK, Format, Output, print_json
 from interlock.runtime.settings.loading import load
 from interlock.runtime.settings.model import Settings
 
 GROUP_LIMIT_S = 4.0
 PAUSE_S = 0.5
+REST = ProbeFinding("everything else", "all", ProbeStatus.SKIP, "correct the settings first")
 
 
 def check(
@@ -64,24 +68,28 @@ def _settled(findings: list[ProbeFinding]) -> bool:
 async def examine() -> list[ProbeFinding]:
     """Return all findings by group. A group that takes longer than ``GROUP_LIMIT_S`` is a finding itself."""
     try:
-        settings = load()
+        async with asyncio.timeout(GROUP_LIMIT_S):
+            settings = await probes.in_thread(load)
+    except TimeoutError:
+        late = f"they cannot be read within {GROUP_LIMIT_S:g} s"
+        return [ProbeFinding("configuration", "settings", ProbeStatus.FAIL, late, "a disk or the network hangs"), REST]
     except Exception as error:  # noqa: BLE001 - a check that ends here would tell nothing
         problem = probes.broken(partial(ProbeFinding, "configuration"), "settings", error)
-        return [problem, ProbeFinding("everything else", "all", ProbeStatus.SKIP, "correct the settings first")]
-    running = asyncio.create_task(answering("services", lambda: probes.services(settings)))
+        return [problem, REST]
+    running = asyncio.create_task(answering("services", lambda: services(settings)))
     groups = [
-        blocking("configuration", lambda: probes.configuration(settings, os.environ)),
+        blocking("configuration", lambda: chain(probes.configuration(settings, os.environ), files(settings))),
         blocking("code", lambda: code(settings)),
         blocking("profile", lambda: profile(settings)),
         blocking("keys", lambda: probes.keys(settings)),
         blocking("certificates", lambda: certificates(settings)),
         blocking("embedded parts", lambda: probes.embedded(settings)),
         answering("redis", lambda: probes.redis(settings)),
-        blocking("audit store", lambda: audit_store(settings)),
+        blocking("audit store", lambda: chain(audit_store(settings), second_place(settings))),
         blocking("models", lambda: probes.models(settings)),
         answering("triton", lambda: triton(settings)),
         running,
-        answering("upstream", lambda: probes.upstream(settings)),
+        answering("upstream", lambda: probes_provider.upstream(settings)),
         answering("traces", lambda: traces(settings)),
         _ports(settings, running),
     ]

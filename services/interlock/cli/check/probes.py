@@ -20,13 +20,10 @@ from typing import Any, TypeVar
 from interlock.domain.errors import Refused, unavailable
 from interlock.domain.session.token import LEEWAY_S
 from interlock.runtime.keys.derivation import load_keyring
-from interlock.runtime.rpc.mesh import NAMES, Peer, hint_for, peer
-from interlock.runtime.rpc.places import address, address_to_call
 from interlock.runtime.settings.loading import deprecated, unknown_variables
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.profile_files import profile_values
 from interlock.runtime.settings.values import without_password
-from interlock.runtime.tls.mutual import channel_to, open_tls
 
 UPSTREAM_LIMIT_S = 3.0
 REDIS_LIMIT_S = 2.0
@@ -288,81 +285,6 @@ def _fitness(verdict: Any) -> str:
     if verdict.ok and verdict.hint:
         return f"not compared: {verdict.hint}"
     return "as pinned" if verdict.ok else "cannot be used"
-
-
-async def services(settings: Settings) -> AsyncIterator[ProbeFinding]:
-    """Check every service at its configured address: running, an Interlock service, and ready."""
-    try:
-        open_tls(settings)
-    except Refused as refused:
-        yield ProbeFinding("services", "all", ProbeStatus.SKIP, refused.message, "correct the certificates first")
-        return
-    places = {name: address_to_call(settings, name) for name in NAMES}
-    places["sidecar"] = address(settings.host, settings.sidecar_grpc_port)
-    places["decision"] = settings.decision_address or address(settings.host, settings.decision_port)
-    states = await asyncio.gather(*(_peer_at(name, where, settings) for name, where in places.items()))
-    for (name, where), found in zip(places.items(), states, strict=True):
-        if isinstance(found, Exception):
-            yield broken(partial(ProbeFinding, "services"), name, found)
-            continue
-        state, missing = found
-        if state is Peer.READY:
-            yield ProbeFinding("services", name, ProbeStatus.OK, f"ready on {where}")
-        elif state is Peer.SILENT and name == "decision" and not settings.decision_address:
-            # Only who runs experiments needs it, and no call waits for it.
-            yield ProbeFinding("services", name, ProbeStatus.SKIP, f"not running on {where}", _start_hint(name, where))
-        elif state is Peer.SILENT:
-            yield ProbeFinding("services", name, ProbeStatus.WARN, f"not running on {where}", _start_hint(name, where))
-        else:
-            detail = "misses " + ", ".join(missing) if missing else state.value
-            hint = "; ".join(missing.values()) or hint_for(state, name, where)
-            yield ProbeFinding("services", name, ProbeStatus.FAIL, f"{detail} on {where}", hint)
-
-
-def _start_hint(name: str, where: str) -> str:
-    if name == "sidecar":
-        return "start everything with `interlock serve`, or this one with `interlock serve sidecar`"
-    return hint_for(Peer.SILENT, name, where)
-
-
-async def _peer_at(name: str, where: str, settings: Settings) -> tuple[Peer, dict[str, str]] | Exception:
-    try:
-        async with channel_to(name, settings, where, [("grpc.enable_http_proxy", 0)]) as channel:
-            return await peer(name, channel)
-    except Exception as error:  # noqa: BLE001 - a certificate that only one of them needs hides no other
-        return error
-
-
-async def upstream(settings: Settings) -> AsyncIterator[ProbeFinding]:
-    """Check the model provider: configured, reachable, and accepting our key."""
-    import httpx
-
-    from interlock.sidecar.provider.provider_api import APIS
-
-    line = partial(ProbeFinding, "upstream", "provider")
-    base = settings.upstream_base_url.rstrip("/")
-    if not base:
-        hint = "set INTERLOCK_UPSTREAM_BASE_URL; until then only Check works"
-        yield line(ProbeStatus.WARN, "not configured", hint)
-        return
-    key = settings.upstream_api_key
-    headers = APIS[settings.upstream_api]().headers(key.get_secret_value() if key else None)
-    try:
-        async with httpx.AsyncClient(timeout=UPSTREAM_LIMIT_S) as client:
-            code = (await client.get(f"{base}/models", headers=headers)).status_code
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        hint = "start it, or correct INTERLOCK_UPSTREAM_BASE_URL; it usually ends in /v1"
-        yield line(ProbeStatus.FAIL, f"{without_password(base)}: {type(error).__name__}", hint)
-        return
-    if key and code in {401, 403}:
-        yield line(ProbeStatus.FAIL, f"it refuses our key with {code}", "correct INTERLOCK_UPSTREAM_API_KEY")
-    elif code >= 500:
-        yield line(ProbeStatus.FAIL, f"it answers {code}", "see the provider's own status")
-    elif code == httpx.codes.NOT_FOUND:
-        hint = "fine if it has no list of models; otherwise INTERLOCK_UPSTREAM_BASE_URL lacks its /v1"
-        yield line(ProbeStatus.WARN, f"{without_password(base)}/models is not found", hint)
-    else:
-        yield line(ProbeStatus.OK, f"{without_password(base)} answers")
 
 
 async def in_thread(look: Callable[[], T]) -> T:

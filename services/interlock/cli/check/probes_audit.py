@@ -39,6 +39,9 @@ def audit_store(settings: Settings) -> Iterator[ProbeFinding]:
     if not path.exists():
         yield line("database", ProbeStatus.OK, f"none yet; the first start creates {path}")
         return
+    if not path.is_file():  # opening a pipe would wait for ever
+        yield line("database", ProbeStatus.FAIL, f"{path} is not a file", "move it away, or set INTERLOCK_AUDIT_URL")
+        return
     try:
         reader = open_reader(path)
         mode = reader.execute("PRAGMA journal_mode").fetchone()[0]

@@ -73,7 +73,7 @@ def ports(settings: Settings, found: Mapping[str, ProbeStatus]) -> Iterator[Prob
                 ProbeStatus.OK,
                 ProbeStatus.FAIL,
             }
-            if ours and any(status is not ProbeStatus.WARN for status in found.values()):
+            if ours and any(status in {ProbeStatus.OK, ProbeStatus.FAIL} for status in found.values()):
                 yield line(ProbeStatus.OK, f"{port} is taken by a running Interlock")
             else:
                 hint = f"end that process, or choose another port with INTERLOCK_{name.upper()}_PORT"

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import typer
 
-from interlock.cli.output import Format, Output, print_json, refusals
+from interlock.cli.output import LARGEST, Format, Output, print_json, refusals
 from interlock.cli.oversight.reviewer_key import approved, private_key
 from interlock.domain import approval, ids
 from interlock.runtime.clock import iso8601
 
 SESSION = typer.Argument(help="Session whose contents will be erased.")
-SIZE = typer.Argument(min=1, help="The anchored size, as in the refusal: anchored_size.")
+SIZE = typer.Argument(min=1, max=LARGEST, help="The anchored size, as in the refusal: anchored_size.")
 KEY = typer.Option(..., "--key", help="The reviewer's private key, from `interlock oversight keygen`.")
 MINUTES = typer.Option(
     15, "--minutes", min=1, max=approval.LONGEST_LIFE_S // 60, help="Lifetime of the approval in minutes."

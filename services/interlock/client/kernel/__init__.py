@@ -10,8 +10,9 @@ from interlock.client.kernel.calls import KernelCalls
 from interlock.client.kernel.guarding import SafetyViolation, safe
 from interlock.client.kernel.lease import Lease
 from interlock.client.kernel.model import ActionSpec, CheckResult, Effect, Invariant, SafetyVerdict, State, TraceEntry
-from interlock.client.kernel.safety import Contended, SafetyKernel
+from interlock.client.kernel.safety import SafetyKernel
 from interlock.client.kernel.saga import Saga
+from interlock.client.kernel.turns import Contended
 
 __all__ = [
     "ActionSpec",

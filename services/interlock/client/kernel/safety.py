@@ -10,14 +10,13 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from interlock.client.errors import Conflict
+from interlock.client.errors import InterlockError
 from interlock.client.kernel.calls import (
     TYPES,
     KernelCalls,
     kind_of,
     micros,
     number,
-    pause,
     state_of,
     value_json,
 )
@@ -33,18 +32,13 @@ from interlock.client.kernel.model import (
     verdict_of,
 )
 from interlock.client.kernel.saga import Saga, compensate
+from interlock.client.kernel.turns import Turns
 
 RESOURCE = "budget"
-TRIES = 64
-"""How often an action is evaluated again because others changed the state in between."""
 
 _MODE_KINDS = {"increment": "n", "decrement": "n", "multiply": "n", "append": "l", "remove": "l"}
 
 Precondition = Callable[[State, ActionSpec], tuple[bool, str]]
-
-
-class Contended(RuntimeError):  # noqa: N818 - what happened
-    """Others changed the state again and again while a predicate was evaluated. Nothing was done; try later."""
 
 
 class Budget:
@@ -164,19 +158,17 @@ class SafetyKernel:
         if action.id in self.emergency_actions:
             body = {"action": action.id, "key": key, "child": self._child}
             return self.calls.post(self.name, "emergency", body)["verdict"], key
-        for count in range(TRIES):
+        turns = Turns(self.calls, self.name)
+        while True:
             try:
-                body = {"action": action.id, "key": key, "saga": saga, "child": self._child, **self._held(action)}
-                told: Mapping[str, Any] = self.calls.post(self.name, ask, body)["verdict"]
-            except Conflict as conflict:
-                if conflict.reason != "KERNEL_VERSION_CHANGED":
-                    raise
-                pause(min(count, 5))
+                body = {"action": action.id, "key": key, "saga": saga, "child": self._child, "ticket": turns.ticket}
+                told: Mapping[str, Any] = self.calls.post(self.name, ask, body | self._held(action))["verdict"]
+            except InterlockError as refused:
+                turns.refused(refused)
                 continue
             if told["approved"]:
                 self._executed.setdefault(action.id, []).append(key)
             return told, key
-        raise Contended(f"{action.id}: the state changed {TRIES} times while it was evaluated")
 
     def rollback(self, state_before: State, state_after: State, action: ActionSpec) -> State:
         """Undo the last execution of an action by this object, refund it, and return the state as it is then.

@@ -40,6 +40,8 @@ class KernelStep:
         self.moments: list[list[str]] = []
         self.checks: list[list[str]] = []
         self.failed = False
+        self.turn: dict[str, str] = {}
+        """What becomes of the line of tickets, whether the action is rejected or not."""
 
     def undo(self, one: Sequence[str], undone: list[list[str]]) -> None:
         """Undo one effect; ``undone`` gets what was written."""
@@ -204,7 +206,7 @@ class KernelStep:
     def commit(self, kind: str, action: str, costs: Pairs, undo: Pairs, state: str) -> Stepped:
         """Write what was decided as the next record. A rejection changes nothing but what is remembered of it."""
         fields = self.fields
-        self.version = int(fields["version"]) + (0 if self.failed else 1)
+        self.version = int(fields["version"]) + (0 if self.failed or kind == "KERNEL_TICKET_TAKEN" else 1)
         if self.failed:
             self.changed, self.moments, undo, costs = {}, [], [], []
             self.steps, kind, state = int(fields["steps"]), "KERNEL_REJECTED", "J"
@@ -219,6 +221,7 @@ class KernelStep:
         self.changed |= {
             "version": str(self.version), "steps": str(self.steps), "last": str(self.now),
             "x:" + self.ask["key"]: json.dumps(entry), f"k:{sequence}": self.ask["key"],
+            **self.turn,
         }  # fmt: skip
         old = self.get(f"k:{sequence - KEYS_KEPT}")
         if old is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from interlock.domain.errors import conflict, exhausted, invalid
 from interlock.domain.ids import SessionId
 from interlock.domain.kernel import values
-from interlock.domain.kernel.expression import Declared, ExpressionView, compiled, windows
+from interlock.domain.kernel.expression import Declared, ExpressionView, Program, compiled, windows
 from interlock.domain.kernel.state import Fields, KernelRecord, Resource, linked, refusal
 
 MOST_RESOURCES, MOST_VARIABLES, MOST_INVARIANTS, MOST_ACTIONS = 16, 1_024, 64, 1_024
@@ -130,7 +130,7 @@ def opened(definition: Definition, kernel_id: str, now_ms: int) -> tuple[Fields,
         "named": str(len(definition.variables) + len(definition.actions)),
         **{f"r:{name}": one.text for name, one in definition.resources.items()},
     }  # fmt: skip
-    _check_base(fields, programs)
+    require_base(fields, [(one.name, program) for one, program in programs if one.blocking])
     data = _dumped({
         "sequence": "1", "previous": "", "at_ms": str(now_ms), "action": "", "key": "", "approved": "1", "checks": [],
         "costs": [], "version": "1", "changes": fields, "dropped": [], "moments": [], "kernel_id": kernel_id,
@@ -221,17 +221,17 @@ def _most_steps(resources: Mapping[str, Resource]) -> str:
     return str(min(bounds)) if bounds else ""
 
 
-def _check_base(fields: Fields, programs: Iterable[tuple[Condition, list[list[str]]]]) -> None:
-    """Refuse a kernel whose blocking invariants do not hold from the beginning (T3, the base case)."""
+def require_base(fields: Fields, programs: Iterable[tuple[str, Program]]) -> None:
+    """Refuse a kernel whose blocking invariants do not hold from the beginning (T3, the base case), with KERNEL_INVARIANT_BROKEN."""
     view = ExpressionView(
         fields.__getitem__,
         fields.__getitem__,
         lambda _name, _seconds: 0,
         lambda name: Resource.of(fields[f"r:{name}"]).left,
     )
-    for one, program in programs:
-        if one.blocking and not view.holds(program):
-            raise invalid("KERNEL_INVARIANT_BROKEN", "an invariant does not hold at the beginning", name=one.name)
+    for name, program in programs:
+        if not view.holds(program):
+            raise invalid("KERNEL_INVARIANT_BROKEN", "an invariant does not hold at the beginning", name=name)
 
 
 def _action(one: RegisteredAction, names: Declared) -> str:

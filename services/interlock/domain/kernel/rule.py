@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from interlock.domain.kernel import saga
+from interlock.domain.kernel import saga, tickets
 from interlock.domain.kernel.decision import ROOT, KernelStep
 from interlock.domain.kernel.state import LEASES, MOST_NAMED, OUTBOX, SKEW_MS, Fields, Resource, Stepped
 
@@ -50,6 +50,7 @@ class _Step(KernelStep):
             "settle": lambda: saga.settle(self),
             "abort": lambda: self._rollback("KERNEL_ABORTED", "P"),
             "confirm": self._confirm,
+            "ticket": lambda: tickets.take(self),
             "lease": self._lease,
             "give_back": self._give_back,
             "emergency": self._emergency,
@@ -80,10 +81,16 @@ class _Step(KernelStep):
         return self.commit(kind, ask["action"], action["costs"], undo, state)
 
     def _misplaced(self, wanted: str) -> Stepped | None:
-        """Return the refusal of an action on another version, of a child that is not there, or in a saga that is not open."""
+        """Return the refusal of an action out of turn, on another version, of a child that is not there, in a saga that is not open, or of a key in use."""
+        if not self.ask.get("dry"):
+            reason, ahead = tickets.turned(self)
+            if reason:
+                return Stepped(reason, {}, ahead)
         if wanted not in {"0", str(self.version)}:
             return Stepped("KERNEL_VERSION_CHANGED", {}, str(self.version))
         reason = self.entered() or saga.joined(self)
+        if not reason and not self.ask.get("dry") and self.get("j:" + self.ask["key"]) is not None:
+            reason = "KERNEL_KEY_REUSED"  # remembered no longer, and to be compensated still
         return Stepped(reason, {}) if reason else None
 
     def _try(self, action_id: str, action: Mapping[str, Any]) -> tuple[list[list[str]], bool]:
@@ -157,6 +164,8 @@ class _Step(KernelStep):
         if refused := self.entered():
             return Stepped(refused, {})
         live, budget = self._end_leases(), self.resource(name)
+        if ask["key"] in live:  # remembered no longer, and out still
+            return Stepped("KERNEL_KEY_REUSED", {})
         shares = (self.get(f"q:{one}:{name}") for one in self.path(ask.get("child", "")))
         left = min([budget.left, *(Resource.of(text).left for text in shares if text is not None)])
         unit = max(budget.min_cost, 1)

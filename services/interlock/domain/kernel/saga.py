@@ -47,6 +47,8 @@ class CompensationDue:
 def begin(step: KernelStep) -> Stepped:
     """Open a saga until its time is over; what is not ended by then is rolled back by whoever asks for compensations."""
     ask, live = step.ask, (step.get("sagas") or "").split()
+    if ask["key"] in live:
+        return Stepped("KERNEL_KEY_REUSED", {})
     step.check("running", step.fields["stopped"] == "0", "KERNEL_STOPPED")
     step.check("sagas", len(live) < SAGAS, "SAGAS_TOO_MANY", str(len(live)), str(SAGAS))
     ask["until_ms"] = str(step.now + int(ask["lifetime_ms"]))

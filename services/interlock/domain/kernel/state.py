@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,6 +122,27 @@ def unsealed(fields: Mapping[str, str]) -> list[KernelRecord]:
     return [KernelRecord.of(fields[f"o:{number}"]) for number in range(first, last + 1)]
 
 
+def following(
+    number: int, link: str, given: Sequence[tuple[int, str, str]], stands: Callable[[int], bool]
+) -> tuple[int, int]:
+    """Return how many of *given* a chain has already that ends with *number* and *link*, and up to which they follow it.
+
+    Each is number, link before and link; *stands* tells of an index whether the chain has exactly that record. One that does not follow
+    has another in its place: all are refused then.
+    """
+    there = 0
+    for index, (sequence, previous, own) in enumerate(given):
+        if sequence <= number:
+            if index > there or not stands(index):
+                return there, index
+            there += 1
+        elif sequence == number + 1 and previous == link:
+            number, link = sequence, own
+        else:
+            return there, index
+    return there, len(given)
+
+
 def linked(previous: str, data: str) -> str:
     """Return the link of a record: it names a place in one history, and vouches for nothing."""
     return hashlib.sha1((previous + data).encode(), usedforsecurity=False).hexdigest()
@@ -149,6 +170,8 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
     "KERNEL_EMERGENCY_UNKNOWN": ("not_found", "no emergency action of this id is registered"),
     "KERNEL_VERSION_NEEDED": ("invalid", "the kernel has predicates: name the version on which they were evaluated"),
     "KERNEL_VERSION_CHANGED": ("conflict", "the state has another version by now; evaluate again"),
+    "KERNEL_TICKET_AHEAD": ("conflict", "another's ticket comes first; ask again, or take one"),
+    "KERNEL_TICKET_UNKNOWN": ("not_found", "no ticket of this key stands; it was used, or its turn is over"),
     "KERNEL_KEY_REUSED": ("conflict", "this key was used for something else"),
     "KERNEL_VARIABLE_RETYPED": ("conflict", "the variable is there with another type"),
     "KERNEL_ACTION_DIFFERS": ("conflict", "an action of this id is registered with another content"),

@@ -27,6 +27,7 @@ _WORDS: Mapping[str, str] = {
     "COMPENSATION_STUCK": "what {subject} did needs a person: settle it as done, or as one to try again",
     "STATE_MOVED_ON": "{subject} was changed since, in a way that cannot be undone apart",
     "COST_ABOVE_RESERVED": "it cost {have} {subject}, and {need} was reserved",
+    "TICKETS_TOO_MANY": "too many wait already",
     "LEASES_TOO_MANY": "too many leases are out",
     "LEASE_UNDER_PREDICATES": "a kernel with predicates of its callers grants no leases",
     "UNSPENT_ABOVE_GRANT": "{have} {subject} cannot come back: {need} was granted",

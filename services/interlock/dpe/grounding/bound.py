@@ -122,7 +122,9 @@ def _in_choice(
             found.setdefault(_teller(parts, finding).claim_id, []).append(_distortion(finding))
     for told_by, finding in () if cancelled() else swapped(list(passages.values()), sources):
         parts = [c for c in claims if passages.get(reading.sentences[c.sentence_index]) is told_by]
-        found.setdefault(_teller(parts, finding).claim_id, []).append(_distortion(finding))
+        known = found.setdefault(_teller(parts, finding).claim_id, [])
+        if all(each.type != finding.type for each in known):
+            known.append(_distortion(finding))
     return {name: tuple(dict.fromkeys(each)) for name, each in found.items()}
 
 

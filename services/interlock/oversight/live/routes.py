@@ -8,12 +8,13 @@ from starlette.responses import Response, StreamingResponse
 from interlock.api.audit.v1 import audit_pb2
 from interlock.domain import ids
 from interlock.domain.errors import exhausted, invalid
-from interlock.oversight.live import pages
+from interlock.oversight.live import pages, policies
 from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.runtime.pictures import picture
 
 PAGE = 50
 _LONGEST = 128
+_LONGEST_POLICY = 2_000
 
 
 async def _sessions(site: Site, request: Request) -> Response:
@@ -53,20 +54,27 @@ async def _events(site: Site, request: Request) -> Response:
     return StreamingResponse(site.changes.events(), media_type="text/event-stream")
 
 
+async def _policy(site: Site, request: Request) -> Response:
+    view = await view_of(site, request)
+    asked = _query(request, "text", "other", longest=_LONGEST_POLICY)
+    return html(policies.policy_page(view, asked.get("text", ""), asked.get("other", "")))
+
+
 ROUTES: dict[str, Endpoint] = {
     "/sessions": _sessions,
     "/sessions/{session_id}": _session,
     "/sessions/{session_id}/dag.svg": _graph,
     "/windows/{window_id}": _window,
     "/events": _events,
+    "/policy": _policy,
 }
 """Path → endpoint, all by GET."""
 
 
-def _query(request: Request, *names: str) -> dict[str, str]:
+def _query(request: Request, *names: str, longest: int = _LONGEST) -> dict[str, str]:
     given = request.query_params.multi_items()
     found = dict(given)
-    if len(found) < len(given) or found.keys() - set(names) or any(len(value) > _LONGEST for value in found.values()):
+    if len(found) < len(given) or found.keys() - set(names) or any(len(value) > longest for value in found.values()):
         raise invalid("UNKNOWN_PARAMETER", f"the query holds {', '.join(names)}, each once", param="query")
     return found
 

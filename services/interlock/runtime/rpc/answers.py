@@ -251,6 +251,7 @@ _KERNEL_ANSWERS = {
     "evaluate": "evaluated",
     "lease": "leased",
     "begin_saga": "begun",
+    "ticket": "ticketed",
     "claim": "claimed",
 }
 

@@ -124,6 +124,10 @@ def _from_file(config_file: Path, flags: Mapping[str, Any]) -> Settings:
 
 def _mapping(config_file: Path) -> Mapping[str, object]:
     """Return what the file sets. Refused with CONFIG_FILE_UNREADABLE."""
+    if config_file.exists() and not config_file.is_file():  # a pipe would be waited for, and it is read twice
+        raise invalid(
+            "CONFIG_FILE_UNREADABLE", f"{config_file} is not a regular file", hint="give a readable YAML file"
+        )
     try:
         found = yaml.safe_load(config_file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -129,6 +129,8 @@ class KernelUseCases:
             return _told(kernel_id, found, evaluated=telling.evaluated_message(answer, advice))
         if what == "lease":
             return _told(kernel_id, found, leased=telling.leased_message(answer, advice))
+        if what == "ticket":
+            return _told(kernel_id, found, ticketed=telling.ticket_message(answer, advice))
         if what == "begin_saga":
             return _told(kernel_id, found, begun=telling.begun_message(answer, advice))
         return _told(kernel_id, found, verdict=telling.verdict_message(answer, advice))

@@ -20,7 +20,7 @@ from interlock.domain.kernel.definition import (
 )
 from interlock.domain.kernel.state import Resource
 
-LONGEST_LEASE_MS, SHORTEST_LEASE_MS, MOST_ROLLED_BACK = 3_600_000, 100, 64
+LONGEST_LEASE_MS, SHORTEST_LEASE_MS, LONGEST_TURN_MS, MOST_ROLLED_BACK = 3_600_000, 100, 10_000, 64
 
 _KINDS: Mapping[int, str] = {
     kernel_pb2.VARIABLE_TYPE_NUMBER: values.NUMBER,
@@ -124,6 +124,7 @@ def ask_of(what: str, request: Any) -> dict[str, Any]:
         "end_saga": lambda: {"saga": checked_key(request.saga)},
         "claim": lambda: {"lifetime_ms": _lifetime(request.lifetime_ms, "a claim")},
         "settle": lambda: _settlement(request),
+        "ticket": lambda: {"lifetime_ms": _turn(request.lifetime_ms)},
         "lease": lambda: _lease(request),
         "give_back": lambda: _return(request),
         "emergency": lambda: {
@@ -141,6 +142,7 @@ def ask_of(what: str, request: Any) -> dict[str, Any]:
         # A retry evaluates its predicates anew; what it asks for is the same.
         body.ClearField("version")
         body.ClearField("predicates")
+        body.ClearField("ticket")
     told = what.encode() + b"\n" + body.SerializeToString(deterministic=True)
     return {**ask, "key": key, "digest": hashlib.sha256(told).hexdigest()}
 
@@ -151,7 +153,7 @@ def _acting(request: kernel_pb2.ExecuteRequest | kernel_pb2.PermitRequest) -> di
     held = [[one.name, one.hash, "1" if one.holds else "0"] for one in request.predicates]
     saga = checked_key(request.saga) if request.saga else ""
     return {"action": checked_action(request.action), "version": str(request.version), "held": held, "saga": saga,
-            "child": _child(request.child)}  # fmt: skip
+            "child": _child(request.child), "ticket": checked_key(request.ticket) if request.ticket else ""}  # fmt: skip
 
 
 def _child(name: str) -> str:
@@ -181,6 +183,13 @@ def _settlement(request: kernel_pb2.SettleCompensationRequest) -> dict[str, Any]
 def _lifetime(lifetime_ms: int, what: str) -> str:
     if not SHORTEST_LEASE_MS <= lifetime_ms <= LONGEST_LEASE_MS:
         message = f"{what} lives {SHORTEST_LEASE_MS} to {LONGEST_LEASE_MS} milliseconds"
+        raise invalid("KERNEL_LIFETIME_INVALID", message)
+    return str(lifetime_ms)
+
+
+def _turn(lifetime_ms: int) -> str:
+    if not SHORTEST_LEASE_MS <= lifetime_ms <= LONGEST_TURN_MS:
+        message = f"a turn is {SHORTEST_LEASE_MS} to {LONGEST_TURN_MS} milliseconds"
         raise invalid("KERNEL_LIFETIME_INVALID", message)
     return str(lifetime_ms)
 

@@ -94,6 +94,12 @@ def begun_message(answer: Mapping[str, Any], suggestions: Mapping[str, str]) -> 
     return kernel_pb2.BeginSagaResponse(verdict=verdict_message(answer, suggestions), expires_at_ms=until)
 
 
+def ticket_message(answer: Mapping[str, Any], suggestions: Mapping[str, str]) -> kernel_pb2.TakeTicketResponse:
+    """Return a place in the line, or why there is none."""
+    ahead = int(answer["granted"]) if answer["approved"] == "1" else 0
+    return kernel_pb2.TakeTicketResponse(verdict=verdict_message(answer, suggestions), ahead=ahead)
+
+
 def claimed_message(answer: Mapping[str, Any]) -> kernel_pb2.ClaimCompensationResponse:
     """Return a compensation that was handed out; with none, whether to ask again at once."""
     if not answer.get("claim"):

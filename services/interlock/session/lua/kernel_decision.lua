@@ -6,7 +6,8 @@
 -- v:<variable> value · a:<action> JSON · x:<key> what was answered · k:<seq> its key · l:<lease> resource amount fence until_ms ·
 -- live leases · w:a:<action>, w:r:<resource> moments of a sliding window · o:<seq> record that is not known to be sealed
 -- kids count of children · p:<child> its parent, - the kernel · q:<child>:<resource> its share, as r: · z:<child> 1 stopped ·
--- sagas open ones · g:<saga> until_ms and its steps · due steps to compensate · j:<step> saga action of attempts due_ms fence state
+-- sagas open ones · g:<saga> until_ms and its steps · due steps to compensate · j:<step> saga action of attempts due_ms fence state ·
+-- tickets keys and lifetimes of those that wait · turn ms at which the first one's turn is over
 -- ARGV[1] now, ms · ARGV[2] what is asked, JSON
 -- reply   {status, answer JSON, records not known to be sealed...}
 
@@ -25,6 +26,7 @@ local seq, sealed, version, steps = tonumber(head[2]), tonumber(head[3]), tonumb
 now = math.max(now, tonumber(head[7]))
 
 local changed, dropped, logged, checks, failed = {}, {}, {}, {}, false
+local turn = {} -- what becomes of the line of tickets, whether the action is rejected or not
 
 local function get(field)
   if changed[field] or dropped[field] then
@@ -408,7 +410,7 @@ function commit(kind, action, costs, undo, state)
   if failed then
     changed, dropped, logged, undo, costs = {}, {}, {}, {}, {}
     steps, kind, state = tonumber(head[5]), 'KERNEL_REJECTED', 'J'
-  else
+  elseif kind ~= 'KERNEL_TICKET_TAKEN' then
     version = version + 1
   end
   seq = seq + 1
@@ -420,6 +422,9 @@ function commit(kind, action, costs, undo, state)
   put('x:' .. ask.key, cjson.encode({digest = ask.digest, state = state, answer = answer, undo = undo, costs = costs,
     irreversible = ask.irreversible or '0', compensation = ask.compensation, child = ask.child ~= '' and ask.child or nil}))
   put('k:' .. int(seq), ask.key)
+  for field, value in pairs(turn) do
+    put(field, value)
+  end
   local old = get('k:' .. int(seq - KEYS_KEPT))
   if old then
     drop('x:' .. old)

@@ -38,6 +38,9 @@ end
 
 local function begin_saga()
   local live = words_in(get('sagas'))
+  if get('g:' .. ask.key) then
+    return {'KERNEL_KEY_REUSED'}
+  end
   check('running', head[9] == '0', 'KERNEL_STOPPED')
   check('sagas', #live < SAGAS, 'SAGAS_TOO_MANY', int(#live), int(SAGAS))
   ask.until_ms = int(now + tonumber(ask.lifetime_ms))

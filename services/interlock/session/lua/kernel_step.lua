@@ -1,5 +1,5 @@
 -- kernel_step.lua: decide one thing that is asked of a kernel and commit it: check, charge, change, record, in one step. It stands behind
--- kernel_decision.lua, which has keys, arguments and reply, and kernel_saga.lua. The rule is interlock/domain/kernel/rule.py.
+-- kernel_decision.lua, which has keys, arguments and reply, kernel_saga.lua and kernel_ticket.lua. The rule is interlock/domain/kernel/rule.py.
 
 local CHILDREN, DEEPEST = 256, 16
 
@@ -25,12 +25,22 @@ local function execute(permit)
   if get('pred') ~= '[]' and not ask.dry and ask.version == '0' then
     return {'KERNEL_VERSION_NEEDED'}
   end
+  local wait, ahead
+  if not ask.dry then
+    wait, ahead = turned()
+  end
+  if wait then
+    return {wait, ahead}
+  end
   if (ask.version or '0') ~= '0' and ask.version ~= int(version) then
     return {'KERNEL_VERSION_CHANGED', int(version)}
   end
   local refused = entered() or joined()
   if refused then
     return {refused}
+  end
+  if not ask.dry and get('j:' .. ask.key) then
+    return {'KERNEL_KEY_REUSED'}
   end
   if ask.dry and action.emergency == '1' then -- always allowed (T8)
     checks, failed = {}, false
@@ -143,6 +153,9 @@ local function lease()
     left = get(field) and math.min(left, amounts(field).left) or left
   end
   for _, key in ipairs(live) do
+    if key == ask.key then -- remembered no longer, and out still
+      return {'KERNEL_KEY_REUSED'}
+    end
     count = count + (string.match(get('l:' .. key), '^%S+') == ask.resource and 1 or 0)
   end
   local share, wanted = math.floor(left / (count + 2)), tonumber(ask.wanted)
@@ -302,6 +315,8 @@ elseif ask.op == 'abort' then
   return rollback('KERNEL_ABORTED', 'P')
 elseif ask.op == 'confirm' then
   return confirm()
+elseif ask.op == 'ticket' then
+  return take_ticket()
 elseif ask.op == 'lease' then
   return lease()
 elseif ask.op == 'give_back' then

@@ -31,7 +31,7 @@ _STALE = frozenset({"READONLY", "MASTERDOWN", "NOAUTH", "WRONGPASS"})
 _BEGINNING = frozenset({"start", "open"})
 
 
-_PARTS = {"kernel_step": ("kernel_decision", "kernel_saga")}
+_PARTS = {"kernel_step": ("kernel_decision", "kernel_saga", "kernel_ticket")}
 """What stands in front of a script that is kept in several files."""
 
 

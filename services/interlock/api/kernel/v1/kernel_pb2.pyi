@@ -1041,6 +1041,7 @@ class ExecuteRequest(_message.Message):
     PREDICATES_FIELD_NUMBER: _builtins.int
     SAGA_FIELD_NUMBER: _builtins.int
     CHILD_FIELD_NUMBER: _builtins.int
+    TICKET_FIELD_NUMBER: _builtins.int
     kernel: _builtins.str
     """Name of the kernel."""
     action: _builtins.str
@@ -1053,6 +1054,8 @@ class ExecuteRequest(_message.Message):
     """Key of the open saga that it is a step of; empty: none."""
     child: _builtins.str
     """Name of the child for which it is done; empty: the kernel itself."""
+    ticket: _builtins.str
+    """Key of the caller's ticket; empty: none. KERNEL_TICKET_UNKNOWN: its turn is over."""
     @_builtins.property
     def predicates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Predicate]:
         """The caller's predicates on the state after the action."""
@@ -1067,10 +1070,11 @@ class ExecuteRequest(_message.Message):
         predicates: _abc.Iterable[Global___Predicate] | None = ...,
         saga: _builtins.str = ...,
         child: _builtins.str = ...,
+        ticket: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "child", b"child", "kernel", b"kernel", "key", b"key", "predicates", b"predicates", "saga", b"saga", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "child", b"child", "kernel", b"kernel", "key", b"key", "predicates", b"predicates", "saga", b"saga", "ticket", b"ticket", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1113,6 +1117,7 @@ class PermitRequest(_message.Message):
     PREDICATES_FIELD_NUMBER: _builtins.int
     SAGA_FIELD_NUMBER: _builtins.int
     CHILD_FIELD_NUMBER: _builtins.int
+    TICKET_FIELD_NUMBER: _builtins.int
     kernel: _builtins.str
     """Name of the kernel."""
     action: _builtins.str
@@ -1124,6 +1129,8 @@ class PermitRequest(_message.Message):
     saga: _builtins.str
     """As in ExecuteRequest."""
     child: _builtins.str
+    """As in ExecuteRequest."""
+    ticket: _builtins.str
     """As in ExecuteRequest."""
     @_builtins.property
     def predicates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Predicate]:
@@ -1139,10 +1146,11 @@ class PermitRequest(_message.Message):
         predicates: _abc.Iterable[Global___Predicate] | None = ...,
         saga: _builtins.str = ...,
         child: _builtins.str = ...,
+        ticket: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "child", b"child", "kernel", b"kernel", "key", b"key", "predicates", b"predicates", "saga", b"saga", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "child", b"child", "kernel", b"kernel", "key", b"key", "predicates", b"predicates", "saga", b"saga", "ticket", b"ticket", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1345,6 +1353,64 @@ class RollbackResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RollbackResponse: _TypeAlias = RollbackResponse  # noqa: Y015
+
+@_typing.final
+class TakeTicketRequest(_message.Message):
+    """TakeTicketRequest takes a place at the end of the line."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_FIELD_NUMBER: _builtins.int
+    LIFETIME_MS_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    kernel: _builtins.str
+    """Name of the kernel."""
+    lifetime_ms: _builtins.int
+    """How long its turn lasts at most, milliseconds, 100 to 10,000; it begins when all before it are gone."""
+    key: _builtins.str
+    """Idempotency key, which names the ticket later."""
+    def __init__(
+        self,
+        *,
+        kernel: _builtins.str = ...,
+        lifetime_ms: _builtins.int = ...,
+        key: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kernel", b"kernel", "key", b"key", "lifetime_ms", b"lifetime_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TakeTicketRequest: _TypeAlias = TakeTicketRequest  # noqa: Y015
+
+@_typing.final
+class TakeTicketResponse(_message.Message):
+    """TakeTicketResponse is the outcome."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERDICT_FIELD_NUMBER: _builtins.int
+    AHEAD_FIELD_NUMBER: _builtins.int
+    ahead: _builtins.int
+    """How many were before it."""
+    @_builtins.property
+    def verdict(self) -> Global___Verdict:
+        """The verdict; approved: it stands."""
+
+    def __init__(
+        self,
+        *,
+        verdict: Global___Verdict | None = ...,
+        ahead: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["verdict", b"verdict"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ahead", b"ahead", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TakeTicketResponse: _TypeAlias = TakeTicketResponse  # noqa: Y015
 
 @_typing.final
 class BeginSagaRequest(_message.Message):

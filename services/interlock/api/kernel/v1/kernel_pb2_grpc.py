@@ -106,6 +106,11 @@ class KernelServiceStub:
                 request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationResponse.FromString,
                 _registered_method=True)
+        self.TakeTicket = channel.unary_unary(
+                '/interlock.api.kernel.v1.KernelService/TakeTicket',
+                request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.TakeTicketRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.TakeTicketResponse.FromString,
+                _registered_method=True)
         self.Lease = channel.unary_unary(
                 '/interlock.api.kernel.v1.KernelService/Lease',
                 request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.LeaseRequest.SerializeToString,
@@ -234,6 +239,15 @@ class KernelServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def TakeTicket(self, request, context):
+        """TakeTicket takes a place in the line of those whose actions were refused with KERNEL_VERSION_CHANGED again and again. While a ticket
+        stands, an action on a version that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its
+        ticket up.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Lease(self, request, context):
         """Lease takes a slice of a budget to be spent without a round trip. It is spent in the ledger from the moment of the grant.
         """
@@ -329,6 +343,11 @@ def add_KernelServiceServicer_to_server(servicer, server):
                     servicer.SettleCompensation,
                     request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationRequest.FromString,
                     response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationResponse.SerializeToString,
+            ),
+            'TakeTicket': grpc.unary_unary_rpc_method_handler(
+                    servicer.TakeTicket,
+                    request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.TakeTicketRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.TakeTicketResponse.SerializeToString,
             ),
             'Lease': grpc.unary_unary_rpc_method_handler(
                     servicer.Lease,
@@ -709,6 +728,33 @@ class KernelService:
             '/interlock.api.kernel.v1.KernelService/SettleCompensation',
             interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationRequest.SerializeToString,
             interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.SettleCompensationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TakeTicket(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.kernel.v1.KernelService/TakeTicket',
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.TakeTicketRequest.SerializeToString,
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.TakeTicketResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -76,6 +76,11 @@ class KernelServiceStub:
     """ClaimCompensation hands out the next compensation of a saga that was rolled back, at least once each, the last step first."""
     SettleCompensation: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.SettleCompensationRequest, _kernel_pb2.SettleCompensationResponse]
     """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it."""
+    TakeTicket: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.TakeTicketRequest, _kernel_pb2.TakeTicketResponse]
+    """TakeTicket takes a place in the line of those whose actions were refused with KERNEL_VERSION_CHANGED again and again. While a ticket
+    stands, an action on a version that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its
+    ticket up.
+    """
     Lease: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.LeaseRequest, _kernel_pb2.LeaseResponse]
     """Lease takes a slice of a budget to be spent without a round trip. It is spent in the ledger from the moment of the grant."""
     Return: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.ReturnRequest, _kernel_pb2.ReturnResponse]
@@ -133,6 +138,11 @@ class KernelServiceAsyncStub(KernelServiceStub):
     """ClaimCompensation hands out the next compensation of a saga that was rolled back, at least once each, the last step first."""
     SettleCompensation: _aio.UnaryUnaryMultiCallable[_kernel_pb2.SettleCompensationRequest, _kernel_pb2.SettleCompensationResponse]  # type: ignore[assignment]
     """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it."""
+    TakeTicket: _aio.UnaryUnaryMultiCallable[_kernel_pb2.TakeTicketRequest, _kernel_pb2.TakeTicketResponse]  # type: ignore[assignment]
+    """TakeTicket takes a place in the line of those whose actions were refused with KERNEL_VERSION_CHANGED again and again. While a ticket
+    stands, an action on a version that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its
+    ticket up.
+    """
     Lease: _aio.UnaryUnaryMultiCallable[_kernel_pb2.LeaseRequest, _kernel_pb2.LeaseResponse]  # type: ignore[assignment]
     """Lease takes a slice of a budget to be spent without a round trip. It is spent in the ledger from the moment of the grant."""
     Return: _aio.UnaryUnaryMultiCallable[_kernel_pb2.ReturnRequest, _kernel_pb2.ReturnResponse]  # type: ignore[assignment]
@@ -265,6 +275,17 @@ class KernelServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_kernel_pb2.SettleCompensationResponse, _abc.Awaitable[_kernel_pb2.SettleCompensationResponse]]:
         """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it."""
+
+    @_abc_1.abstractmethod
+    def TakeTicket(
+        self,
+        request: _kernel_pb2.TakeTicketRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_kernel_pb2.TakeTicketResponse, _abc.Awaitable[_kernel_pb2.TakeTicketResponse]]:
+        """TakeTicket takes a place in the line of those whose actions were refused with KERNEL_VERSION_CHANGED again and again. While a ticket
+        stands, an action on a version that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its
+        ticket up.
+        """
 
     @_abc_1.abstractmethod
     def Lease(

@@ -2985,6 +2985,7 @@ class StepKernelRequest(_message.Message):
     CLAIM_FIELD_NUMBER: _builtins.int
     SETTLE_FIELD_NUMBER: _builtins.int
     OPEN_CHILD_FIELD_NUMBER: _builtins.int
+    TICKET_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     """Scope of the caller."""
     root_session_id: _builtins.str
@@ -3053,6 +3054,10 @@ class StepKernelRequest(_message.Message):
     def open_child(self) -> _kernel_pb2.OpenChildRequest:
         """Add a child."""
 
+    @_builtins.property
+    def ticket(self) -> _kernel_pb2.TakeTicketRequest:
+        """Take a ticket."""
+
     def __init__(
         self,
         *,
@@ -3074,12 +3079,13 @@ class StepKernelRequest(_message.Message):
         claim: _kernel_pb2.ClaimCompensationRequest | None = ...,
         settle: _kernel_pb2.SettleCompensationRequest | None = ...,
         open_child: _kernel_pb2.OpenChildRequest | None = ...,
+        ticket: _kernel_pb2.TakeTicketRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "rollback", b"rollback", "settle", b"settle"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "rollback", b"rollback", "settle", b"settle", "ticket", b"ticket"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "rollback", b"rollback", "root_session_id", b"root_session_id", "scope", b"scope", "settle", b"settle"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "rollback", b"rollback", "root_session_id", b"root_session_id", "scope", b"scope", "settle", b"settle", "ticket", b"ticket"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_ask: _TypeAlias = _typing.Literal["open", "describe", "evaluate", "execute", "permit", "confirm", "abort", "rollback", "lease", "give_back", "emergency", "begin_saga", "end_saga", "claim", "settle", "open_child"]  # noqa: Y015
+    _WhichOneofReturnType_ask: _TypeAlias = _typing.Literal["open", "describe", "evaluate", "execute", "permit", "confirm", "abort", "rollback", "lease", "give_back", "emergency", "begin_saga", "end_saga", "claim", "settle", "open_child", "ticket"]  # noqa: Y015
     _WhichOneofArgType_ask: _TypeAlias = _typing.Literal["ask", b"ask"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_ask) -> _WhichOneofReturnType_ask | None: ...
 
@@ -3101,6 +3107,7 @@ class StepKernelResponse(_message.Message):
     VERDICT_FIELD_NUMBER: _builtins.int
     BEGUN_FIELD_NUMBER: _builtins.int
     CLAIMED_FIELD_NUMBER: _builtins.int
+    TICKETED_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     kernel_id: _builtins.str
     """Id of the kernel's audit chain."""
@@ -3139,6 +3146,10 @@ class StepKernelResponse(_message.Message):
         """To ClaimCompensation."""
 
     @_builtins.property
+    def ticketed(self) -> _kernel_pb2.TakeTicketResponse:
+        """To TakeTicket."""
+
+    @_builtins.property
     def refusal(self) -> _common_pb2.Refusal:
         """Set when there is no answer."""
 
@@ -3155,13 +3166,14 @@ class StepKernelResponse(_message.Message):
         verdict: _kernel_pb2.Verdict | None = ...,
         begun: _kernel_pb2.BeginSagaResponse | None = ...,
         claimed: _kernel_pb2.ClaimCompensationResponse | None = ...,
+        ticketed: _kernel_pb2.TakeTicketResponse | None = ...,
         refusal: _common_pb2.Refusal | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "begun", b"begun", "claimed", b"claimed", "described", b"described", "evaluated", b"evaluated", "leased", b"leased", "opened", b"opened", "refusal", b"refusal", "verdict", b"verdict"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "begun", b"begun", "claimed", b"claimed", "described", b"described", "evaluated", b"evaluated", "leased", b"leased", "opened", b"opened", "refusal", b"refusal", "ticketed", b"ticketed", "verdict", b"verdict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "begun", b"begun", "claimed", b"claimed", "described", b"described", "evaluated", b"evaluated", "full", b"full", "kernel_id", b"kernel_id", "leased", b"leased", "opened", b"opened", "refusal", b"refusal", "unsealed", b"unsealed", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "begun", b"begun", "claimed", b"claimed", "described", b"described", "evaluated", b"evaluated", "full", b"full", "kernel_id", b"kernel_id", "leased", b"leased", "opened", b"opened", "refusal", b"refusal", "ticketed", b"ticketed", "unsealed", b"unsealed", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_answer: _TypeAlias = _typing.Literal["opened", "described", "evaluated", "leased", "verdict", "begun", "claimed"]  # noqa: Y015
+    _WhichOneofReturnType_answer: _TypeAlias = _typing.Literal["opened", "described", "evaluated", "leased", "verdict", "begun", "claimed", "ticketed"]  # noqa: Y015
     _WhichOneofArgType_answer: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_answer) -> _WhichOneofReturnType_answer | None: ...
 

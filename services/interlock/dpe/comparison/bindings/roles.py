@@ -33,8 +33,11 @@ def moved(claim: PredicateFrame, evidence: Evidence) -> Misbinding | None:
     if claim.hypothetical:
         return None
     rivals = [each for each in evidence.alike(claim) if each.frame.negated == claim.negated]
-    if any(_may_support(claim, each.frame, evidence) for each in rivals):
+    supports = [each for each in rivals if _may_support(claim, each.frame, evidence)]
+    if any(_is_as_narrow(claim, each.frame) for each in supports):
         return None
+    if supports:  # one that says only who acts yields to one that says to what
+        rivals = [each for each in rivals if _is_as_narrow(claim, each.frame)]
     found = next((f for each in rivals for f in _swapped(claim, each)), None)
     return found or next((f for each in rivals for f in _replaced(claim, each, evidence)), None)
 
@@ -55,6 +58,11 @@ def _may_support(claim: PredicateFrame, source: PredicateFrame, evidence: Eviden
     if _crosses(claim, source):
         return False
     return Likeness.SAME in found and (Likeness.UNSURE not in found or unknown)
+
+
+def _is_as_narrow(claim: PredicateFrame, source: PredicateFrame) -> bool:
+    """Whether a source tells what a claim's event is done to, where the claim does."""
+    return "object" not in claim.slots or "agent" not in claim.slots or "object" in source.slots
 
 
 def _crosses(claim: PredicateFrame, source: PredicateFrame) -> bool:

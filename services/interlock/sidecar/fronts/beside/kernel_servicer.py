@@ -77,6 +77,10 @@ class KernelServicer(kernel_pb2_grpc.KernelServiceServicer):
         """Note how a compensation ended."""
         return kernel_pb2.SettleCompensationResponse(verdict=(await self._ask("settle", request, context)).verdict)
 
+    async def TakeTicket(self, request: kernel_pb2.TakeTicketRequest, context: Any) -> kernel_pb2.TakeTicketResponse:
+        """Take a place in the line."""
+        return (await self._ask("ticket", request, context)).ticketed
+
     async def Lease(self, request: kernel_pb2.LeaseRequest, context: Any) -> kernel_pb2.LeaseResponse:
         """Take a slice of a budget."""
         return (await self._ask("lease", request, context)).leased

@@ -32,7 +32,7 @@ SESSION = "x-interlock-session-id"
 AGENT = "x-interlock-agent-type"
 """What the upstream is told of an allowed request; what the client said in these names does not reach it."""
 
-_CREDENTIALS = frozenset({"authorization", SESSION, AGENT})
+_CREDENTIALS = frozenset({"authorization", "x-api-key", SESSION, AGENT})
 _PERMISSION_DENIED = 7
 _OVERWRITE = pb.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
 

@@ -115,3 +115,19 @@ def test_a_finding_shows_the_slot_and_both_fillers(fact, answer, kind, slot, sou
 
     assert (finding.type, finding.slot, finding.source_value, finding.claim_value) == (kind, slot, source, claim)
     assert (finding.evidence, finding.fact_id) == (fact, "f0")
+
+
+_CARGO = "The seller insures the crates, the hull and the mast. The buyer insures what the buyer has ordered and oils the winches."
+
+
+@pytest.mark.models
+@pytest.mark.req("DPE-3")
+def test_a_source_that_says_only_who_acts_bears_out_no_object_of_another():
+    """What the buyer insures besides says nothing of the hull, which the source has the seller insure."""
+    bent = found((_CARGO,), "The buyer has to insure the hull, the crates and the mast.")
+
+    assert [(each.type, each.slot, each.source_value, each.claim_value) for each in bent] == [
+        (ENTITY_SUBSTITUTED, "agent", "The seller", "The buyer")
+    ]
+    assert not found((_CARGO,), "The seller has to insure the hull, the crates and the mast.")
+    assert not found((_CARGO,), "The buyer insures some things as well.")
