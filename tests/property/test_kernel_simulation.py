@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from interlock.domain.errors import Refused
-from interlock.domain.kernel.simulation import Changes, Simulated, simulated
+from interlock.domain.kernel.simulation import OtherTerms, Simulated, simulated
 from interlock.session.store.kernels.store import MemoryKernels
 from tests.property.test_kernel_lua import STEPS, UNIT, Two
 
@@ -30,7 +30,7 @@ async def recorded(*steps: Any) -> Two:
 
 def again(two: Two, **changes: Any) -> Simulated:
     records = [(one.sequence, one.type, json.loads(one.data)) for one in two.records[0]]
-    return simulated(records, Changes(**{**AS_IT_WAS, **changes}))
+    return simulated(records, OtherTerms(**{**AS_IT_WAS, **changes}))
 
 
 @pytest.mark.req("KRN-1")

@@ -15,7 +15,7 @@ from interlock.cli.output import NEGATIVE, OK, Format, Output, plain, print_json
 from interlock.client.kernel.calls import KernelCalls, micros, number
 from interlock.domain.errors import invalid
 from interlock.domain.kernel import words
-from interlock.domain.kernel.simulation import Changes, Differs, Simulated, simulated
+from interlock.domain.kernel.simulation import Differs, OtherTerms, Simulated, simulated
 from interlock.domain.kernel.state import Resource
 
 Record = tuple[int, str, Mapping[str, Any]]
@@ -48,7 +48,7 @@ def simulate(  # noqa: PLR0917 - typer's options
     Agents do what they did, also where something before it was rejected; nothing is asked of the kernel but its trace.
     """
     with refusals(output):
-        changes = Changes(_amounts(limit), _amounts(min_cost), dict(map(_pair, invariant)), frozenset(without))
+        changes = OtherTerms(_amounts(limit), _amounts(min_cost), dict(map(_pair, invariant)), frozenset(without))
         if file is not None:
             records = _read(file)
         else:

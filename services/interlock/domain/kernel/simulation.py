@@ -23,7 +23,7 @@ _DIGEST = "simulated"
 
 
 @dataclass(frozen=True)
-class Changes:
+class OtherTerms:
     """What is otherwise: limits by resource or ``child/resource``, least costs, invariants by name, and invariants left out."""
 
     limits: Mapping[str, int]
@@ -55,7 +55,7 @@ class Simulated:
     simulated: Mapping[str, Resource]
 
 
-def simulated(records: Sequence[tuple[int, str, Data]], changes: Changes) -> Simulated:
+def simulated(records: Sequence[tuple[int, str, Data]], changes: OtherTerms) -> Simulated:
     """Decide records (number, type, data) again, from the first. Refused with KERNEL_RECORD_BROKEN, or where *changes* do not fit."""
     if not records or [number for number, _, _ in records] != [*range(1, len(records) + 1)]:
         raise unavailable(
@@ -74,7 +74,7 @@ def _resources(fields: Fields) -> dict[str, Resource]:
 class _Run:
     """The kernel as it was, and as it would be."""
 
-    def __init__(self, records: Sequence[tuple[int, str, Data]], changes: Changes) -> None:
+    def __init__(self, records: Sequence[tuple[int, str, Data]], changes: OtherTerms) -> None:
         first = dict(records[0][2]["changes"])
         self._changes = changes
         self.was: Fields = {**first, "seq": "1", "sealed": "1"}
@@ -203,7 +203,7 @@ class _Run:
         return str(json.loads(text)["state"]) if text else "-"
 
 
-def _altered(first: Fields, records: Sequence[tuple[int, str, Data]], changes: Changes) -> Fields:
+def _altered(first: Fields, records: Sequence[tuple[int, str, Data]], changes: OtherTerms) -> Fields:
     """Return the fields of the kernel as it would have been opened."""
     fields = dict(first)
     for _, kind, data in records[1:]:
@@ -230,7 +230,7 @@ def _altered(first: Fields, records: Sequence[tuple[int, str, Data]], changes: C
     return fields
 
 
-def _limit(fields: Fields, records: Sequence[tuple[int, str, Data]], changes: Changes) -> None:
+def _limit(fields: Fields, records: Sequence[tuple[int, str, Data]], changes: OtherTerms) -> None:
     shares = {
         name[2:].replace(":", "/", 1) for _, _, data in records for name in data["changes"] or () if name[:2] == "q:"
     }

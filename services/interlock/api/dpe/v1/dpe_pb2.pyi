@@ -905,7 +905,8 @@ class Distortion(_message.Message):
     """Fact that the claim was compared with."""
     slot: _builtins.str
     """What the claim fills with another thing than its source: agent, object, recipient, beneficiary, source, place, when, said-by,
-    cause, order, predicate, condition, quantifier, another preposition, or the column of a table. Empty where the values were
+    cause, order, predicate, condition, quantifier, certainty, party (which of two stands where), norm (may, must, must not), another
+    preposition, or the column of a table. Empty where the values were
     compared without their slots.
     """
     def __init__(
