@@ -125,6 +125,13 @@ def settings_of(tmp_path: Path, redis_url: str, **more: Any) -> Settings:
 @contextlib.asynccontextmanager
 async def serving(settings: Settings, audit: Any, *, session: Any = None) -> AsyncIterator[Any]:
     """Serve experiments over *audit*, and over the kernels of *session*; yields a stub."""
+    async with served(settings, audit, session=session) as address, grpc.aio.insecure_channel(address) as channel:
+        yield DecisionServiceStub(channel)
+
+
+@contextlib.asynccontextmanager
+async def served(settings: Settings, audit: Any, *, session: Any = None) -> AsyncIterator[str]:
+    """Serve experiments over *audit*, and over the kernels of *session*; yields the address."""
 
     async def ready() -> Mapping[str, str]:
         return {}
@@ -134,8 +141,7 @@ async def serving(settings: Settings, audit: Any, *, session: Any = None) -> Asy
     server = RpcServer([decision.service], settings)
     port = await server.start()
     try:
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-            yield DecisionServiceStub(channel)
+        yield f"127.0.0.1:{port}"
     finally:
         decision.leave()
         await server.drain()

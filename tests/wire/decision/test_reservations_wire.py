@@ -8,11 +8,13 @@ import json
 import grpc
 import pytest
 
+from interlock.api.decision.v1.decision_pb2_grpc import DecisionServiceStub
+from interlock.client.decision import DecisionRefusedError, ExperimentClient
 from interlock.domain.errors import unavailable
 from interlock.runtime.rpc.errors import from_rpc_error
 from interlock.session.wiring import open_service
-from tests.support.decision_kernels import AGENT, UNIT, ReservingClient, SharedKernel
-from tests.support.decision_service import opened_audit, proposes, serving, settings_of
+from tests.support.decision_kernels import AGENT, UNIT, ReservingClient, SharedKernel, kernel_definition
+from tests.support.decision_service import opened_audit, proposes, served, serving, settings_of
 from tests.support.sidecar.sidecar import Hooked
 
 pytestmark = pytest.mark.req("DEC-13")
@@ -107,6 +109,31 @@ async def test_what_was_not_done_is_given_back(search, kernel):
     assert await refused(search.settle(2, done=True)) == "DECISION_NOTHING_RESERVED"
     assert await refused(search.settle(3, done=True)) == "DECISION_CYCLE_NOT_FOUND"
     assert await refused(search.settle(1, done=False, trials=1)) == "DECISION_COSTS_INVALID"
+
+
+async def test_an_owner_settles_what_it_did_and_what_it_never_heard_of(settings, session, audit, kernel):
+    """The client of the owner: 25 of 40 spent; a cycle whose answer was lost is named by the next one, and given back."""
+    async with served(settings, audit, session=session) as address, grpc.aio.insecure_channel(address) as channel:
+        agents = ReservingClient(DecisionServiceStub(channel))
+        definition = json.loads(kernel_definition())
+        with ExperimentClient("search", at=address, api_key="alice", definition=definition) as owner:
+            await asyncio.to_thread(owner.open)
+            await agents.register(AGENT)
+            async with agents.working("strategy", lambda _: {"proposals": [extends()]}):
+                first = await asyncio.to_thread(owner.decide, json.loads(RICH))
+                await asyncio.to_thread(owner.settle, first.cycle, actual={"trials": 25})
+                left = await kernel.left()
+                await agents.run(2, snapshot=RICH)  # decided, and the owner did not hear of it
+                second = await asyncio.to_thread(owner.decide, json.loads(RICH))
+                permit = await asyncio.to_thread(owner.settle, second.unheard_cycle, done=False)
+            with pytest.raises(DecisionRefusedError) as nothing:
+                await asyncio.to_thread(owner.settle, second.cycle)
+
+    assert (first.outcome, first.unheard_cycle, left) == ("EXTEND_TRIALS", 0, 75)
+    assert (second.outcome, second.cycle, second.unheard_cycle) == ("CONTINUE", 3, 2)
+    assert permit
+    assert nothing.value.reason == "DECISION_NOTHING_RESERVED"
+    assert await kernel.left() == 75
 
 
 async def test_the_guard_reads_the_kernel_and_not_the_snapshot(search, kernel):

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -16,6 +17,7 @@ from interlock.api.decision.v1 import decision_pb2
 from interlock.api.decision.v1.decision_pb2_grpc import DecisionServiceStub
 from interlock.client.decision.model import Signal
 from interlock.client.decision.places import OPTIONS, credentials, place, refusal
+from interlock.client.kernel.calls import micros
 from interlock.domain.decision.agents import AgentDescriptor
 
 log = logging.getLogger("interlock.decision")
@@ -40,13 +42,16 @@ class CycleDecision:
     chosen: str = ""
     """Agent and id of the accepted proposal, with a slash; empty: none was accepted."""
     fault: str = ""
+    unheard_cycle: int = 0
+    """The cycle before, where it was decided and its answer was lost: nobody did what it says. What it reserved in a kernel stays
+    charged until ``settle(unheard_cycle, done=False)``. 0: there is none."""
 
     @classmethod
-    def of(cls, message: decision_pb2.Decision) -> CycleDecision:
+    def of(cls, message: decision_pb2.Decision, *, unheard_cycle: int = 0) -> CycleDecision:
         """Read a message."""
         return cls(
             message.outcome, message.target, json.loads(message.final_parameters_json or "{}"), message.cycle,
-            message.decision_id, message.chosen,
+            message.decision_id, message.chosen, unheard_cycle=unheard_cycle,
         )  # fmt: skip
 
 
@@ -104,19 +109,33 @@ class ExperimentClient:
         try:
             if not self._next:
                 self.open()
-            decision = self._run(state, signals, source)
+            decision, unheard = self._run(state, signals, source), 0
             if decision.replayed:
                 # It was decided before, and the answer was lost on its way. What it was decided from is past: decide anew.
-                self._next += 1
+                unheard, self._next = decision.cycle, self._next + 1
                 decision = self._run(state, signals, source)
             self._next = decision.cycle + 1
-            return CycleDecision.of(decision)
+            return CycleDecision.of(decision, unheard_cycle=unheard)
         except Exception as error:  # noqa: BLE001 - the meta layer must not break the execution layer
             fault = getattr(error, "reason", type(error).__name__)
             log.warning("no decision, the experiment continues: %s", error)
             if fault == "DECISION_CYCLE_UNEXPECTED":
                 self._next = 0
             return CycleDecision(fault=fault)
+
+    def settle(self, cycle: int, *, done: bool = True, actual: Mapping[str, float | Decimal] | None = None) -> str:
+        """Tell whether what a cycle decided was done, where its action reserved something in a kernel; return the permit's key.
+
+        *actual*: what it really cost, by resource, at most what was reserved, which counts where none is named. Asking again changes
+        nothing. A decision that nobody settles counts as done. Raises ``DecisionRefusedError``: DECISION_NOTHING_RESERVED where
+        the cycle reserved nothing; ``ValueError`` for an amount that is not finite, or has more than six decimals.
+        """
+        costs = [
+            decision_pb2.ResourceCost(resource=name, micros=micros(amount)) for name, amount in (actual or {}).items()
+        ]
+        request = decision_pb2.SettleDecisionRequest(experiment=self.name, cycle=cycle, done=done, actual=costs)
+        permit: str = self._asked(self._stub.SettleDecision, request).permit
+        return permit
 
     def sealed(self, cycle: int) -> tuple[str, str]:
         """Return the definition and the sealed trace of a cycle, as JSON texts. Raises ``DecisionRefusedError``."""
