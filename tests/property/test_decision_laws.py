@@ -22,7 +22,11 @@ AGENTS = (*EVERYBODY, BRAKE)
 NUMBERS = st.sampled_from([*["0.3", "0.5", "0.79", "0.8", "0.9", "1.0"] * 6, "0.0", "nan", "-1.0", "2.0", "x", ""])
 TEXTS = st.sampled_from([*["because"] * 20, "", " ", "x" * 1001, "\x00"])
 ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 5)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )

@@ -55,7 +55,13 @@ async def test_top_paints_a_terminal_again_and_again(tmp_path, provider):
         near, far = pty.openpty()
         command_line = [*COMMAND, "top", "--every", "0.5"]
         path = os.pathsep.join((str(ROOT / "services"), str(ROOT)))
-        child = subprocess.Popen(command_line, env={**env, "PYTHONPATH": path}, stdout=far, stderr=subprocess.DEVNULL)
+        child = subprocess.Popen(
+            command_line,
+            env={**env, "PYTHONPATH": path},
+            stdout=far,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=_interruptible,
+        )
         os.close(far)
         try:
             before = await asyncio.to_thread(_until, near, "1 sessions, 1 active")
@@ -63,12 +69,20 @@ async def test_top_paints_a_terminal_again_and_again(tmp_path, provider):
             after = await asyncio.to_thread(_until, near, "2 sessions, 2 active")
         finally:
             child.send_signal(signal.SIGINT)
-            code = await asyncio.to_thread(child.wait, 20)
-            os.close(near)
+            try:
+                code = await asyncio.to_thread(child.wait, 20)
+            finally:
+                child.kill()
+                os.close(near)
 
     assert before.startswith("\x1b[2J")
     assert "\x1b[2J" not in after, "it is painted over, not cleared"
     assert code == 130
+
+
+def _interruptible() -> None:
+    """Let Ctrl-C end a child of tests that run behind a shell, which ignores it there."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _until(terminal: int, wanted: str) -> str:
