@@ -263,3 +263,20 @@ async def test_a_refusal_for_what_is_held_names_the_windows_that_ran_out(store, 
     )
     assert LEFT_OPEN not in in_time.metadata
     assert no.metadata[LEFT_OPEN] == f"{window_id(1)} LINEAR -"
+
+
+@pytest.mark.req("BUD-11", "BUD-8")
+async def test_of_windows_that_ran_out_the_one_that_holds_budget_is_named_first(store):
+    """Openings whose answers are lost leave windows behind too: each names the lost stream again, until it is closed."""
+    await store.start(new_state())
+    await store.open(first_ask(1))
+    await store.hold(HoldWindow(SESSION, SESSION, window_id(1), Micros(350_000), Micros(1_000_000)))
+    named = []
+    for number in range(2, 25):  # more than are remembered
+        opened = await store.open(first_ask(number, now_ms=NOW_MS + number * LEASE_MS))
+        named.append((opened.unsettled, opened.lapsed_hold))
+    await store.abandon(SESSION, SESSION, window_id(1))
+    after = await store.open(first_ask(25, now_ms=NOW_MS + 25 * LEASE_MS))
+
+    assert set(named) == {(window_id(1), 350_000)}
+    assert (after.unsettled, after.lapsed_hold) == (window_id(24), 0)

@@ -6,7 +6,7 @@ limits, so that a window that was sealed always finds its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from interlock.domain.budget import FULL, OPEN_AT, Micros
@@ -273,20 +273,24 @@ def _given(state: SessionState, ask: OpenWindow) -> Parents:
 def _leases(state: SessionState, ask: OpenWindow) -> tuple[tuple[Lease, ...], tuple[Lease, ...], Lease | None]:
     """Return the leases of others that are held, those that ran out, and the window to look at now.
 
-    Each opening names another one of those that ran out, so that all of them are looked at in turn.
+    Each opening names another one of those that ran out, so that all of them are looked at in turn. One that holds budget comes first: a
+    window that is sealed in its place would leave the hold behind, which nobody could close then.
     """
     others = [lease for lease in state.leases if lease.window_id != ask.window_id]
     live = tuple(lease for lease in others if lease.until_ms > ask.now_ms)
     over = [lease for lease in others if lease.until_ms <= ask.now_ms and lease.pattern != VOID]
     waiting = over + [lease for lease in state.expired if lease.window_id != ask.window_id]
-    return live, _kept(waiting[1:] + waiting[:1]), waiting[0] if waiting else None
+    holding = {hold.window_id for hold in state.holds}
+    first = next((lease for lease in waiting if lease.window_id in holding), waiting[0] if waiting else None)
+    behind = [lease for lease in waiting if lease is not first] + ([first] if first else [])
+    return live, _kept(behind, holding), first
 
 
-def _kept(waiting: list[Lease]) -> tuple[Lease, ...]:
+def _kept(waiting: list[Lease], holding: Collection[WindowId]) -> tuple[Lease, ...]:
     lines = sum(lease.pattern == LINEAR for lease in waiting)
     kept = []
     for lease in waiting:
-        if lease.pattern == LINEAR and lines > UNSETTLED_KEPT:
+        if lease.pattern == LINEAR and lines > UNSETTLED_KEPT and lease.window_id not in holding:
             lines -= 1
         else:
             kept.append(lease)

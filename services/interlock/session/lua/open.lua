@@ -53,17 +53,23 @@ for _, lease in ipairs(waited) do
 end
 local report, lapsed_hold = '', 0
 if #waiting > 0 then
-  local first = table.remove(waiting, 1)
-  report = text_of({first}) -- each opening names another one, so all of them are looked at in turn
+  local place = 1
+  for i = #waiting, 1, -1 do
+    local _, _, kept_back = held_without(s[22], waiting[i].id)
+    waiting[i].holds = kept_back and kept_back.amount
+    place = kept_back and i or place
+  end
+  -- Each opening names another one, so all of them are looked at in turn; one that holds budget comes first.
+  local first = table.remove(waiting, place)
+  report = text_of({first})
   waiting[#waiting + 1] = first
-  local _, _, kept_back = held_without(s[22], first.id)
-  lapsed_hold = kept_back and kept_back.amount or 0
+  lapsed_hold = first.holds or 0
   local lines, kept = 0, {}
   for _, lease in ipairs(waiting) do
     lines = lines + (lease.pattern == LINEAR and 1 or 0)
   end
   for _, lease in ipairs(waiting) do
-    if lease.pattern == LINEAR and lines > UNSETTLED_KEPT then
+    if lease.pattern == LINEAR and lines > UNSETTLED_KEPT and not lease.holds then
       lines = lines - 1
     else
       kept[#kept + 1] = lease
@@ -77,9 +83,8 @@ end
 local left_open, holding = {}, {}
 for _, lease in ipairs(waiting) do
   local entry = lease.id .. ' ' .. PATTERN_NAMES[lease.pattern] .. ' ' .. lease.parents
-  local _, _, kept_back = held_without(s[22], lease.id)
   left_open[#left_open + 1] = entry
-  holding[#holding + 1] = kept_back and entry
+  holding[#holding + 1] = lease.holds and entry
 end
 left_open, holding = table.concat(left_open, ','), table.concat(holding, ',')
 
