@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import hashlib
 import json
 import threading
@@ -549,6 +550,50 @@ async def test_a_first_part_that_arrives_late_is_refused_by_the_log(tmp_path, pr
     assert (after.headers["crp-context-window"], after.headers["crp-agent-safety-budget"]) == ("2/200", "1.00")
     assert late.refusal.reason == "STREAM_GIVEN_UP"
     assert "STREAM_PART" not in {one.event_type for one in found}
+
+
+@pytest.mark.req("BUD-9")
+async def test_a_stream_whose_place_is_taken_in_the_chain_is_charged_beside_it(tmp_path, provider, upstream):
+    """The store was set back and admitted it where another window is sealed: its part has left, so it is a branch at what it held."""
+    heard = threading.Event()
+    async with running_sidecar(tmp_path, upstream=upstream) as sidecar:
+        first = await sidecar.chat()
+        trees = sidecar.services["session"].servicer._ledger.store._trees
+        before = copy.deepcopy(trees)
+        await sidecar.chat(token=token_of(first))
+        trees.clear()
+        trees.update(before)
+        script = spoken(FIRST, SECOND)
+        streams(provider, [*script[:3], heard, *script[3:]])
+        body = {"model": "m", "messages": QUESTION, "stream": True}
+        sent = {"CRP-Stream-Final": "event", "CRP-Session-Token": token_of(first)}
+        async with sidecar.client.stream("POST", "/v1/chat/completions", json=body, headers=sent) as answer:
+            said = ""
+            async for piece in answer.aiter_text():
+                said += piece
+                heard.set()
+        session_id = first.headers["crp-context-session-id"]
+        found = await sidecar.events(session_id)
+        (state,) = [one for tree in trees.values() for one in tree.values()]
+        patterns = {node.window_id: node.pattern for node in state.nodes}
+        valid = await sidecar.mesh.audit.Verify(audit_pb2.VerifyRequest(session_id=session_id))
+        shown = await sidecar.client.get(
+            f"/crp/v3/session/{session_id}", headers={"CRP-Session-Token": token_of(first)}
+        )
+    (part,) = [one for one in found if one.event_type == "STREAM_PART"]
+    (sealed,) = [
+        json.loads(one.data_json)
+        for one in found
+        if one.event_type == "WINDOW_SEALED" and one.window_id == part.window_id
+    ]
+
+    assert FIRST in said
+    assert "CHAIN_CONFLICT" in said
+    assert (sealed["status"], sealed["charge_micros"]) == ("HALTED", 350_000)
+    assert patterns[part.window_id] == "BRANCH"
+    assert state.holds == ()
+    assert not valid.faults
+    assert shown.json()["safety_budget_micros"] == 650_000
 
 
 @pytest.mark.req("BUD-8")

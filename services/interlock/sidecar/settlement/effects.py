@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import structlog
@@ -178,14 +179,22 @@ class SettlementEffects:
         begun, parts = told[stream_events.BEGUN][0], told.get(stream_events.PART, ())
         last: dict[str, Any] = max(parts, key=lambda part: part["part"], default={})
         spent = told.get(spending_events.RESERVED, [{}])[-1]
+        sealing = partial(stream_events.lost, session_id, root, window_id, begun, last, spent=spent)
         try:
-            await self._audit.append(
-                stream_events.lost(session_id, root, window_id, begun, last, spent=spent), deadline
-            )
+            await self._audit.append(sealing(), deadline)
         except WriteFailedError as failed:
-            raise failed.refused from None
+            if failed.refused.reason != "CHAIN_CONFLICT" or not begun["parent_ids"]:
+                raise failed.refused from None
+            # The store was set back, and had admitted it in a place that is taken in the chain.
+            await self._sealed_beside(sealing(beside=True), deadline)
         log.warning("stream.lost", session_id=session_id, window_id=window_id, charge_micros=begun["hold_micros"])
         return await self._audit.get_window(session_id, window_id, deadline)
+
+    async def _sealed_beside(self, request: audit_pb2.AppendRequest, deadline: Deadline) -> None:
+        try:
+            await self._audit.append(request, deadline)
+        except WriteFailedError as failed:
+            raise failed.refused from None
 
     async def _released(self, root: str, window_id: str, deadline: Deadline) -> dict[str, list[dict[str, Any]]]:
         """Return what the log holds of a window that was released in parts: the data of its events, by type."""

@@ -15,6 +15,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.chain.audit_events import STREAM_BEGUN, STREAM_ENDED, STREAM_PART
+from interlock.domain.dag.dag import BRANCH, LINEAR
 from interlock.domain.risk.risk import RiskLevel
 from interlock.sidecar.trail.events import INFO, WARN, event
 from interlock.sidecar.trail.response_headers import word
@@ -94,17 +95,20 @@ def lost(
     last: Mapping[str, Any],
     *,
     spent: Mapping[str, Any],
+    beside: bool = False,
 ) -> audit_pb2.AppendRequest:
     """Return the seal of a window whose sidecar died while it released parts: at the hold, the worst that it may have cost.
 
+    *beside*: another window was sealed in its place, since the store was set back. It is a branch from the same parents then.
     *last* are the data of its latest part on record, *spent* those of the latest reservation for its model calls; empty: there is none.
     """
     charge, released = begun_data["hold_micros"], last.get("running_hash") or RunningHash().value
+    pattern = BRANCH if beside else LINEAR
     commit = session_pb2.CommitWindowRequest(
         session_id=session_id, root_session_id=root, window_id=window_id, parent_ids=begun_data["parent_ids"],
         window_number=begun_data["window_number"], risk_level=common_pb2.RiskLevel.ValueType(RiskLevel.CRITICAL.value),
         charge_micros=charge, ceiling_micros=begun_data["ceiling_micros"], response_hash=released, quality_tier="D",
-        strategy="push", status="HALTED", pattern="LINEAR", key_version=begun_data["key_version"],
+        strategy="push", status="HALTED", pattern=pattern, key_version=begun_data["key_version"],
         caller_id=begun_data.get("caller_id", ""), caller_period=begun_data.get("caller_period", 0),
         spent_tokens=spent.get("tokens", 0), spent_usd_micros=spent.get("usd_micros", 0),
     )  # fmt: skip
@@ -113,5 +117,5 @@ def lost(
         session_id=session_id, window_id=window_id, window_number=commit.window_number, parent_ids=commit.parent_ids,
         parent_hmacs=begun_data["parent_hmacs"], response_hash=released, risk_level=commit.risk_level, charge_micros=charge,
         report=dpe_pb2.Report(risk_level=commit.risk_level, composite_score=1.0), status="HALTED", settlement=commit,
-        pattern="LINEAR", events=[event(ENDED, WARN, **told, ending=LOST)],
+        pattern=pattern, events=[event(ENDED, WARN, **told, ending=LOST)],
     )  # fmt: skip
