@@ -62,7 +62,8 @@ def run_here(*arguments: str, env: Mapping[str, str], cwd: Path | None = None) -
     """
     heard = dict.fromkeys(name for name in os.environ if name.startswith(("INTERLOCK_", "OTEL_")))
     with contextlib.chdir(cwd or Path.cwd()), capture_logs():
-        done = CliRunner().invoke(app, list(arguments), env={**heard, **env})
+        # --config sets a variable for the process that the command is; named here, it is taken back behind it.
+        done = CliRunner().invoke(app, list(arguments), env={"INTERLOCK_CONFIG_FILE": None, **heard, **env})
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return subprocess.CompletedProcess(list(arguments), done.exit_code, done.stdout, done.stderr)
