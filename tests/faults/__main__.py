@@ -23,7 +23,7 @@ from tests.faults import fixed, results
 from tests.faults.matrix import SHAPES, cells, kept, seen
 from tests.faults.play import Run
 from tests.faults.randomised import BLOCK, draw
-from tests.faults.runner import Row, Stage, judged_again, row_of, say
+from tests.faults.runner import Row, Stage, row_of, say
 from tests.faults.settles import bulk
 from tests.support.paths import ROOT
 
@@ -95,21 +95,6 @@ def _mine(arguments: Any, number: int) -> bool:
     return number % parts == mine
 
 
-def again(kind: str, row: Row, arguments: Any) -> Row:
-    """Play what failed so often again, at other seeds; what was drawn keeps its seed, which is what was drawn. See ``judged_again``."""
-    replays: list[Row] = []
-    for turn in range(1, arguments.again + 1):
-        seed = row.seed if kind == "random" else row.seed + 1000 * turn
-        more = {"seed": seed, "runs": 1, "only": "" if kind == "random" else name_of(kind, row), "part": "0/1"}
-        replays += asyncio.run(PLAY[kind](argparse.Namespace(**{**vars(arguments), **more})))
-    return judged_again(row, [one for one in replays if name_of(kind, one) == name_of(kind, row)])
-
-
-def name_of(kind: str, row: Row) -> str:
-    """Return what --only finds a row by."""
-    return f"{row.component}: {row.fault}" if kind == "matrix" else row.fault
-
-
 PLAY = {"matrix": play_matrix, "fixed": play_fixed, "random": play_random}
 
 
@@ -146,9 +131,6 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=50_000, help="settlements by processes that are killed")
     parser.add_argument("--only", default="", help="only what has this in its name")
     parser.add_argument("--jobs", type=int, default=0, help="processes that play at the same time; 0: as many as pay")
-    parser.add_argument(
-        "--again", type=int, default=0, help="play what failed so often again: it has failed if it fails once more"
-    )
     parser.add_argument("--part", default="0/1", help=argparse.SUPPRESS)
     parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, help="results file to bring up to date with what was played")
@@ -163,11 +145,6 @@ def main() -> int:
         print(f"seed {arguments.seed}", flush=True)
     kinds = KINDS if arguments.what == "all" else [kind for kind in KINDS if kind == arguments.what]
     found = {kind: one(kind, arguments) for kind in kinds}
-    if arguments.again:
-        found = {
-            kind: [row if row.held else say(again(kind, row, arguments)) for row in rows]
-            for kind, rows in found.items()
-        }
     settled = asyncio.run(bulk(arguments.count, arguments.seed)) if arguments.what in {"all", "settles"} else None
     if arguments.rows:
         arguments.rows.write_text(json.dumps([row.as_json() for rows in found.values() for row in rows]))

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -90,19 +90,6 @@ def row_of(component: str, fault: str, promised: str, run: Run, seen: str, wrong
         component, fault, promised, seen, not faults, run.settles, len(run.facts.calls), back, run.plan.seed,
         tuple(faults[:6]),
     )  # fmt: skip
-
-
-def judged_again(row: Row, replays: Sequence[Row]) -> Row:
-    """Return a row that failed, as held where every replay of it held; the line goes on saying what was wrong the first time.
-
-    A shared machine can starve a process beyond every deadline; what breaks twice is broken.
-    """
-    if not replays or not all(one.held for one in replays):
-        wrong = (*row.wrong, *(what for one in replays for what in one.wrong))
-        return replace(row, wrong=wrong[:6])
-    return replace(
-        row, held=True, wrong=(), seen=f"{row.seen}; FAILED ONCE, held {len(replays)} times again: {row.wrong[0]}"
-    )
 
 
 def say(row: Row) -> Row:
