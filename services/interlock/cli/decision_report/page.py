@@ -73,16 +73,16 @@ def _marks(run: ShownRun, lines: Sequence[TimelineRow]) -> Sequence[Mark]:
         x = _x(place)
         kind = "kept" if cycle.trace["chosen"] is None else "decided"
         marks.append(Mark(x, decision.y, kind, f"cycle {cycle.number}: {cycle.outcome}"))
-        marks += [Mark(x, line.y, *_standing(cycle, line.name)) for line in agents if _standing(cycle, line.name)[0]]
+        marks += [Mark(x, line.y, *shown) for line in agents if (shown := _standing(cycle, line.name))]
         marks += [Mark(x, line.y, "signal", told) for line in types if (told := _heard(cycle, line.name))]
     return marks
 
 
-def _standing(cycle: ShownCycle, name: str) -> tuple[str, str]:
-    """Return what an agent was after a cycle, and what it did in it."""
+def _standing(cycle: ShownCycle, name: str) -> tuple[str, str] | None:
+    """Return what an agent was after a cycle, and what it did in it; ``None`` for one that was not there yet."""
     one = next((one for one in cycle.trace["agents"] if one["agent"] == name), None)
     if one is None:
-        return "", ""
+        return None
     proposed = [shown for shown in cycle.proposals if shown.said["agent"] == name]
     verdict = (
         "accepted" if any(shown.outcome == "ACCEPTED" for shown in proposed) else "proposed" if proposed else "quiet"
