@@ -309,6 +309,9 @@ class SettingDeclarations(BaseSettings):
     """Facts of one envelope; more are refused, never dropped."""
     max_claims: int = Field(default=512, ge=1)
     """Claims of one answer; more are refused, never skipped."""
+    unjudged_media: Literal["refuse", "pass"] = "refuse"
+    """What becomes of images, sound and files, which nobody here can judge: refuse, or pass (a user's go to the provider, and those of an
+    answer to a chat completion to its client; such a call is marked in header, report, trail and metric)."""
     max_choices: int = Field(default=8, ge=1, le=128)
     """Largest n of a request."""
     max_prior_bytes: int = Field(default=4_194_304, ge=1024)
