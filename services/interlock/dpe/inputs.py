@@ -32,7 +32,7 @@ from interlock.dpe.quality.profile import EmbeddedProfile, Memory, StyleRecorder
 from interlock.dpe.quality.quality import EarlierWindows, Query, merge_windows
 from interlock.dpe.quality.queries import Need
 from interlock.dpe.request import OWN_KINDS, Output, Request
-from interlock.dpe.text.remembered import STORE
+from interlock.dpe.text.memory.remembered import STORE
 from interlock.dpe.text.views import personal as personal_in
 
 DURATION = Histogram(

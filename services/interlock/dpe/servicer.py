@@ -36,7 +36,7 @@ from interlock.dpe.request import (
     SaidText,
 )
 from interlock.dpe.risk import LOOP_DEPTH_ABOVE
-from interlock.dpe.text.remembered import STORE
+from interlock.dpe.text.memory.remembered import STORE
 from interlock.runtime.rpc.errors import answers_refusals
 
 _MARGIN, _MARGIN_S = 0.05, 0.25

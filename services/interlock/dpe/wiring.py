@@ -20,7 +20,7 @@ from interlock.dpe.inference.port import Inference, ModelInfo
 from interlock.dpe.intake import Bounds
 from interlock.dpe.pipeline import Pipeline
 from interlock.dpe.servicer import DpeServicer
-from interlock.dpe.text.remembered import STORE
+from interlock.dpe.text.memory.remembered import STORE
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
 

@@ -27,9 +27,7 @@ from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.envelope import context_hash
 from interlock.sidecar.call.verdict import reviewable
 from interlock.sidecar.context.packing import Packed
-from interlock.sidecar.openai import media
 from interlock.sidecar.openai.completion import Completion
-from interlock.sidecar.openai.media import NO_MEDIA, Media
 from interlock.sidecar.provider import strategies
 from interlock.sidecar.provider.strategies import Produced
 from interlock.sidecar.trail import sealed_report
@@ -137,22 +135,6 @@ def with_links(report: dpe_pb2.Report, context: Packed) -> dpe_pb2.Report:
     del linked.linked_results[:]
     linked.linked_results.extend(context.linked)
     return linked
-
-
-def with_media(report: dpe_pb2.Report, asked: Media, answer: Completion) -> dpe_pb2.Report:
-    """Return *report* with what nobody judged: the media of the request, and those of the answer."""
-    given = media.answered(answer.choices) if answer.completion else NO_MEDIA
-    if not (asked.found or given.found):
-        return report
-    marked = dpe_pb2.Report()
-    marked.CopyFrom(report)
-    for direction, each in (("request", asked), ("answer", given)):
-        marked.unjudged_media.extend(
-            dpe_pb2.UnjudgedMedia(direction=direction, kind=kind, count=each.count(kind), content_hash=each.digest)
-            for kind in media.KINDS
-            if each.count(kind)
-        )
-    return marked
 
 
 def to_decide(

@@ -37,7 +37,7 @@ from interlock.sidecar.context import measures, packing, synthesis
 from interlock.sidecar.context.packing import Packed
 from interlock.sidecar.context.synthesis import EarlierAnswers
 from interlock.sidecar.context.transfer import SUMMARISE, Transfers
-from interlock.sidecar.openai import completion, media
+from interlock.sidecar.openai import completion
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import figures, grounding, remediation, strategies
 from interlock.sidecar.provider.calls import ProviderCalls
@@ -81,8 +81,6 @@ class Rounds:
         self._keeping = strategies.least_calls(strategy, self._choices)
         if self._call.body:
             self._calls.require(self._keeping, f"a {strategy} answer")
-        self._call.reply.set({"CRP-Safety-Unjudged-Media": media.shown(request=self._call.media)})
-        self._call.media.tell("request")
         if strategy == PUSH and self._call.live:
             from interlock.sidecar.streaming.parts import streamed  # on use: a sidecar without streams stays small
 
@@ -201,7 +199,6 @@ class Rounds:
             report = await self._peers.dpe.analyze(request, self._run.deadline)
         self._analysis_s = max(self._analysis_s, time.perf_counter() - begun)
         report = requests.with_links(checked_report(report, produced.answer), self._context)
-        report = requests.with_media(report, self._call.media, produced.answer)
         measured = measures.measured(report, self._call, produced.answer, self._settings)
         return await self._trials.tried(measured, produced.answer)
 

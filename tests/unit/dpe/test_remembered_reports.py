@@ -14,7 +14,7 @@ from interlock.dpe.request import USER, Output, PriorWindow, Request, SaidText
 from interlock.dpe.text.folding import fold
 from interlock.dpe.text.known_names import KnownNames
 from interlock.dpe.text.lexing import lex
-from interlock.dpe.text.remembered import STORE
+from interlock.dpe.text.memory.remembered import STORE
 from tests.support.dpe import pipeline
 from tests.support.paths import TESTS
 

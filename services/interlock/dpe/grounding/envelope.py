@@ -22,8 +22,8 @@ from interlock.dpe.grounding.tables.records import Record
 from interlock.dpe.inference.port import Floats
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.layout import BlockKind, layout
+from interlock.dpe.text.memory.remembered import STORE
 from interlock.dpe.text.patterns import pattern
-from interlock.dpe.text.remembered import STORE
 from interlock.dpe.text.segmentation import fitted
 from interlock.dpe.text.text import normalised
 

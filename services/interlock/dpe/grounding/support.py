@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from interlock.dpe.document import NliScores
-from interlock.dpe.text.remembered import LONG, remembered
+from interlock.dpe.text.memory.remembered import LONG, remembered
 from interlock.dpe.values.figures import BEGINNINGS
 from interlock.dpe.values.frames import DIRECTIONS, STOP, stem
 

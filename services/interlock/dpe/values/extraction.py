@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from interlock.dpe.text.folding import Folded, fold
 from interlock.dpe.text.lexing import NUMBER, SYMBOL, WORD, Lexeme, at, lex
-from interlock.dpe.text.remembered import LONG, remembered
+from interlock.dpe.text.memory.remembered import LONG, remembered
 from interlock.dpe.values import dates, figures, labels
 from interlock.dpe.values.moments import DateRead, Moment, year_at
 from interlock.dpe.values.quantities import DATE, Value

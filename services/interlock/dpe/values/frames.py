@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from interlock.dpe.text.known_names import KnownNames
 from interlock.dpe.text.lexing import WORD, Lexeme, at
+from interlock.dpe.text.memory.remembered import LONG, remembered
 from interlock.dpe.text.names import Name, find_names, opens_sentence, plain, root
-from interlock.dpe.text.remembered import LONG, remembered
 from interlock.dpe.text.wordlists import lines, word_set
 from interlock.dpe.values.extraction import ValuesRead, read
 from interlock.dpe.values.quantities import ORDINAL, Value

@@ -309,9 +309,6 @@ class SettingDeclarations(BaseSettings):
     """Facts of one envelope; more are refused, never dropped."""
     max_claims: int = Field(default=512, ge=1)
     """Claims of one answer; more are refused, never skipped."""
-    unjudged_media: Literal["refuse", "pass"] = "refuse"
-    """What becomes of images, sound and files, which nobody here can judge: refuse, or pass (a user's go to the provider, and those of an
-    answer to a chat completion to its client; such a call is marked in header, report, trail and metric)."""
     max_choices: int = Field(default=8, ge=1, le=128)
     """Largest n of a request."""
     max_prior_bytes: int = Field(default=4_194_304, ge=1024)
@@ -334,8 +331,7 @@ class SettingDeclarations(BaseSettings):
     dpe_threads: int = Field(default=0, ge=0, le=64)
     """Threads of the embedded models. 0: one for each core that the process may use."""
     dpe_remembered_bytes: int = Field(default=134_217_728, ge=0, le=17_179_869_184)
-    """Memory for what was read out of texts, bytes: the parts of an answer and the turns of a session bring their sources again. What
-    nothing asks for in ten minutes is forgotten. 0: every text is read anew."""
+    """Memory for what is read out of texts, bytes; what nothing asks for in ten minutes is forgotten. 0: each text is read anew."""
     nli_model_dir: Path | None = None
     """Folder of a three-class ONNX NLI model with manifest.json. Absent: the bundled one."""
     embed_model_dir: Path | None = None

@@ -62,21 +62,14 @@ class Media:
             made.update(f"{kind} {len(data)} ".encode() + data)
         return f"sha256:{made.hexdigest()}"
 
-    def tell(self, direction: str) -> None:
-        """Count what is passed on in a direction: request or answer."""
+    def tell(self, direction: str) -> str | None:
+        """Count what is passed on in a direction, request or answer, and return it as its header says it; ``None``: nothing is."""
         for kind, _ in self.found:
             PASSED.labels(kind, direction).inc()
+        return ", ".join(f"{direction}-{kind}={self.count(kind)}" for kind in KINDS if self.count(kind)) or None
 
 
 NO_MEDIA = Media()
-
-
-def shown(**directions: Media) -> str | None:
-    """Return what nobody judged as its header says it, such as ``request-image=2``; ``None`` where there is none."""
-    rows = (
-        f"{way}-{kind}={each.count(kind)}" for way, each in directions.items() for kind in KINDS if each.count(kind)
-    )
-    return ", ".join(rows) or None
 
 
 def asked(messages: Iterable[Mapping[str, Any]]) -> Media:

@@ -8,7 +8,7 @@ import tracemalloc
 from interlock.dpe.document import Fact
 from interlock.dpe.grounding import envelope
 from interlock.dpe.grounding.support import content_stems
-from interlock.dpe.text.remembered import STORE, Remembered
+from interlock.dpe.text.memory.remembered import STORE, Remembered
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.frames import names_known
 

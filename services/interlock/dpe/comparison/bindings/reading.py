@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
 from interlock.dpe.document import Sentence
 from interlock.dpe.text.layout import BlockKind
-from interlock.dpe.text.remembered import STORE
+from interlock.dpe.text.memory.remembered import STORE
 from interlock.dpe.text.segmentation import Parsed
 from interlock.dpe.text.text import Text
 

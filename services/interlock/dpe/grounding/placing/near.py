@@ -12,8 +12,8 @@ from interlock.dpe.comparison.value_conflicts import EnvelopeValues
 from interlock.dpe.document import Claim, Fact
 from interlock.dpe.grounding.support import content_stems
 from interlock.dpe.request import OWN_KINDS, Request
+from interlock.dpe.text.memory.remembered import LONG, remembered
 from interlock.dpe.text.patterns import pattern
-from interlock.dpe.text.remembered import LONG, remembered
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.cells import cells_of, label_of
 from interlock.dpe.values.extraction import read

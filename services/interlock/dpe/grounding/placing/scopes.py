@@ -15,7 +15,7 @@ from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.tables.records import Field, Record
 from interlock.dpe.text.folding import fold
 from interlock.dpe.text.lexing import WORD, Lexeme, lex
-from interlock.dpe.text.remembered import STORE
+from interlock.dpe.text.memory.remembered import STORE
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.frames import STOP, frame, stem
