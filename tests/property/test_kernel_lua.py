@@ -77,6 +77,7 @@ STEPS = st.one_of(
     st.tuples(st.just("claim")),
     st.tuples(st.just("claim")),
     st.tuples(st.just("settle"), st.sampled_from(["done", "failed", "failed", "retry"]), st.booleans()),
+    st.tuples(st.just("decide"), st.sampled_from(["done", "retry", "leave"]), st.sampled_from([True, True, False])),
     st.tuples(st.just("seal")),
     st.tuples(st.just("wait"), st.sampled_from([1_000, 9_000, 70_000])),
 )  # fmt: skip
@@ -152,7 +153,7 @@ class Two:
         elif name == "give_back" and self.leases:
             key, fence = self.leases[given[0] % len(self.leases)]
             await self.both(op=name, lease=key, fence=fence if given[2] else "77", unspent=str(given[1]))
-        elif name in {"begin_saga", "step", "end_saga", "undo_saga", "claim", "settle"}:
+        elif name in {"begin_saga", "step", "end_saga", "undo_saga", "claim", "settle", "decide"}:
             await self.saga(name, *given)
         elif name == "register":
             await self.both(op=name, fields=[given[0].split(" ", 1)], key=" ")
@@ -185,6 +186,11 @@ class Two:
         elif name == "claim":
             got = await self.both(op=name, lifetime_ms="2000")
             self.claims += [got.answer["claim"]] if got.answer.get("claim") else []
+        elif name == "decide":
+            stuck = [field[2:] for field, value in self.fields.items() if field[:2] == "j:"]
+            key = stuck[-1] if stuck else "none"
+            fence = self.fields[f"j:{key}"].split(" ")[5] if stuck and given[1] else "77"
+            await self.both(op=name, execution=key, fence=fence, outcome=given[0], decided={"outcome": given[0]})
         else:
             key, fence = self.claims[-1][0], self.claims[-1][5] if given[1] else "77"
             await self.both(op=name, execution=key, fence=fence, outcome=given[0])
@@ -377,6 +383,13 @@ class Sagas(Two):
     async def settled(self, execution: str, outcome: str, fence: str = "0") -> Any:
         return await self.ask(op="settle", execution=execution, fence=fence, outcome=outcome)
 
+    async def decided(self, execution: str, outcome: str, fence: str, **more: str) -> Any:
+        told = {"outcome": outcome, "reviewer_id": "ann"}
+        return await self.ask(op="decide", execution=execution, fence=fence, outcome=outcome, decided=told, **more)
+
+    def fence(self, execution: str) -> str:
+        return self.fields[f"j:{execution}"].split(" ")[5]
+
     async def restored(self) -> None:
         await self.same()
         for number in (0, 1):
@@ -460,5 +473,43 @@ def test_a_saga_whose_way_back_would_break_an_invariant_is_left_to_a_person(runn
         assert (done.answer["approved"], two.fields["v:n"]) == ("1", held)
         assert two.fields["j:up"].split(" ")[6] == "stuck"
         await two.same()
+
+    runner.run(run())
+
+
+@pytest.mark.req("KRN-5")
+def test_a_person_decides_about_the_compensation_that_was_shown(runner, redis_kernels):
+    """Left, tried again, made up for: each once, about the record that the person saw, and who decided is in the record."""
+
+    async def run() -> None:
+        two = Sagas(redis_kernels)
+        await two.open()
+        saga, kept, booked = await two.begun("tag", "book")
+        await two.ask(op="rollback", executions=[], saga=saga)
+        seen = two.fence(kept)
+        assert seen == two.fields["seq"], "the number of the record that says so"
+        assert await two.decided(booked, "done", "0") == "KERNEL_COMPENSATION_NOT_STUCK"
+        assert await two.decided(kept, "done", "77") == "KERNEL_COMPENSATION_MOVED_ON"
+        assert await two.decided("none", "done", seen) == "KERNEL_COMPENSATION_UNKNOWN"
+        assert await two.decided(kept, "retry", seen) == "KERNEL_COMPENSATION_FENCED", "there is no action to try again"
+        first = await two.decided(kept, "leave", seen, key="appr1")
+        assert (first["approved"], two.fields[f"j:{kept}"].split(" ")[6]) == ("1", "stuck")
+        assert (await two.decided(kept, "leave", seen, key="appr1"))["replayed"] == "1", (
+            "asked again, answered the same"
+        )
+        assert await two.decided(kept, "done", seen) == "KERNEL_COMPENSATION_MOVED_ON", "decided about already"
+        await two.decided(kept, "done", two.fence(kept))
+        assert two.types[-2:] == ["COMPENSATION_LEFT", "COMPENSATED"]
+        for records in two.records:
+            assert json.loads(records[-1].data)["decided"] == {"outcome": "done", "reviewer_id": "ann"}
+        for _ in range(5):
+            await two.settled(booked, "failed", (await two.claimed())[5])
+            two.now += 60_000
+        await two.claimed()
+        old = two.fence(booked)
+        await two.decided(booked, "retry", old)
+        assert await two.decided(booked, "done", old) == "KERNEL_COMPENSATION_NOT_STUCK"
+        assert (await two.claimed())[4] == "1", "tried again at once, from the first attempt on"
+        await two.restored()
 
     runner.run(run())

@@ -228,11 +228,12 @@ class KernelStep:
             self.changed |= {"x:" + old: None, f"k:{sequence - KEYS_KEPT}": None}
         written = {field: value for field, value in self.changed.items() if value is not None}
         dropped = [field for field, value in self.changed.items() if value is None]
+        decided = {"decided": self.ask["decided"]} if "decided" in self.ask else {}
         data = json.dumps({
             "sequence": str(sequence), "previous": fields["link"], "at_ms": str(self.now), "action": action,
             "key": self.ask["key"], "approved": answer["approved"], "checks": self.checks, "costs": list(costs),
             "version": str(self.version), "changes": {f: v for f, v in written.items() if not f.startswith("w:")},
-            "dropped": dropped, "moments": self.moments,
+            "dropped": dropped, "moments": self.moments, **decided,
         })  # fmt: skip
         if len(data) > LARGEST_RECORD and not self.failed:
             self.check("record", len(data) <= LARGEST_RECORD, "RECORD_TOO_LARGE", str(len(data)), str(LARGEST_RECORD))

@@ -48,6 +48,7 @@ class _Step(KernelStep):
             "end_saga": lambda: saga.end(self),
             "claim": lambda: saga.claim(self),
             "settle": lambda: saga.settle(self),
+            "decide": lambda: saga.decide(self),
             "abort": lambda: self._rollback("KERNEL_ABORTED", "P"),
             "confirm": self._confirm,
             "ticket": lambda: tickets.take(self),

@@ -167,6 +167,11 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
     "KERNEL_SAGA_EXPIRED": ("conflict", "the saga's time is over; it is rolled back"),
     "KERNEL_COMPENSATION_UNKNOWN": ("not_found", "nothing is to be compensated under this key"),
     "KERNEL_COMPENSATION_FENCED": ("conflict", "the compensation is another's by now, or not one to try again"),
+    "KERNEL_COMPENSATION_NOT_STUCK": ("conflict", "it is tried again, and not for a person to decide now"),
+    "KERNEL_COMPENSATION_MOVED_ON": (
+        "conflict",
+        "it was decided about, or got stuck again, since it was read: read it again",
+    ),
     "KERNEL_EMERGENCY_UNKNOWN": ("not_found", "no emergency action of this id is registered"),
     "KERNEL_VERSION_NEEDED": ("invalid", "the kernel has predicates: name the version on which they were evaluated"),
     "KERNEL_VERSION_CHANGED": ("conflict", "the state has another version by now; evaluate again"),

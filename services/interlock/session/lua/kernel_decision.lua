@@ -439,7 +439,7 @@ function commit(kind, action, costs, undo, state)
   end
   local data = cjson.encode({sequence = int(seq), previous = head[8], at_ms = int(now), action = action, key = ask.key,
     approved = answer.approved, checks = checks, costs = costs, version = int(version), changes = fields, dropped = names,
-    moments = logged})
+    moments = logged, decided = ask.decided})
   if #data > RECORD and not failed then
     check('record', false, 'RECORD_TOO_LARGE', int(#data), int(RECORD))
     return commit(kind, action, costs, undo, state)

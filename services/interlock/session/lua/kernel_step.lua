@@ -307,6 +307,8 @@ elseif ask.op == 'claim' then
   return claim()
 elseif ask.op == 'settle' then
   return settle()
+elseif ask.op == 'decide' then
+  return decide()
 elseif ask.op == 'rollback' and ask.saga ~= '' then
   return rollback_saga()
 elseif ask.op == 'rollback' then

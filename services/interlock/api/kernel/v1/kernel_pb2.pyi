@@ -1549,7 +1549,7 @@ class Compensation(_message.Message):
     attempts: _builtins.int
     """How often it was handed out."""
     fence: _builtins.int
-    """Fence of the claim; 0: it is nobody's."""
+    """Fence of the claim; 0: it is nobody's. Of one that is stuck, the number of the record that says so."""
     due_at_ms: _builtins.int
     """When it is handed out (again), or when the claim ends, milliseconds since the epoch by the store's clock."""
     stuck: _builtins.bool

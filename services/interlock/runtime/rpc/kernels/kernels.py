@@ -7,9 +7,9 @@ made what the chain says, and asked again: an action that is not in the chain wa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -32,6 +32,8 @@ PAGE = 500
 LAST_RECORD = 2**63 - 1
 """Highest number that a record can have."""
 
+A = TypeVar("A", session_pb2.StepKernelResponse, session_pb2.ReadKernelResponse, session_pb2.DecideCompensationResponse)
+
 _LOST = frozenset({"KERNEL_NOT_FOUND", "KERNEL_STATE_UNVERIFIED"})
 
 
@@ -49,13 +51,31 @@ class Kernels:
         *token* is that of a session, whose tree the kernel belongs to, or empty. Refused with the reasons of docs/kernel.md, and
         with KERNEL_UNSETTLED where the call could not be settled: asked again under its key it is done once at most.
         """
-        deadline = Deadline(self._settings.request_timeout_s)
         step = session_pb2.StepKernelRequest(scope=scope, root_session_id=await self._root(scope, token))
         getattr(step, what).CopyFrom(request)
         kernel_id = _id_of(scope, step.root_session_id, request.kernel)
+        return await self._settled(kernel_id, partial(self._peers.session.step_kernel, step))
+
+    async def read(self, kernel_id: str) -> kernel_pb2.DescribeResponse:
+        """Return a kernel by its id, for people. Refused with KERNEL_NOT_FOUND."""
+        return (await self._settled(kernel_id, partial(self._peers.session.read_kernel, kernel_id))).described
+
+    async def decide(self, request: session_pb2.DecideCompensationRequest) -> kernel_pb2.Verdict:
+        """Return the verdict of a person's decision, sealed. Whether the person may decide is the caller's to check."""
+        decided = partial(self._peers.session.decide_compensation, request)
+        return (await self._settled(request.kernel_id, decided)).verdict
+
+    async def opened(self, kernel_id: str) -> audit_pb2.GetKernelRecordResponse:
+        """Return the first record of a kernel, from a chain that verifies; none for one that the log does not know."""
+        request = audit_pb2.GetKernelRecordRequest(kernel_id=kernel_id, limit=1)
+        return await self._peers.audit.get_kernel_record(request, Deadline(self._settings.request_timeout_s))
+
+    async def _settled(self, kernel_id: str, call: Callable[[Deadline], Awaitable[A]]) -> A:
+        """Return the answer of *call* once all that it rests on is sealed."""
+        deadline = Deadline(self._settings.request_timeout_s)
         for _ in range(TRIES):
             try:
-                found = await self._peers.session.step_kernel(step, deadline)
+                found = await call(deadline)
                 if found.unsealed:
                     await self._sealing.seal(kernel_id, found.unsealed, deadline)
             except Refused as refused:
