@@ -64,6 +64,7 @@ STEPS = st.one_of(
     st.tuples(st.just("give_back"), st.integers(0, 5), st.sampled_from([0, UNIT, 30 * UNIT]), st.booleans()),
     st.tuples(st.just("evaluate"), st.sampled_from(ACTIONS)),
     st.tuples(st.just("ticket"), st.sampled_from([500, 900, 2_000])),
+    st.tuples(st.just("return_ticket"), st.integers(0, 2)),
     st.tuples(st.just("in_turn"), st.sampled_from(["add", "less", "bad", "unknown"]), st.integers(0, 2), st.sampled_from(["0", "1"])),
     st.tuples(st.just("register"), st.sampled_from(["v:more n!", "v:n s:text", "v:n n:5", "a:add {}"])),
     st.tuples(st.just("emergency"), st.sampled_from(["leave", "add"]), st.sampled_from("0001")),
@@ -134,6 +135,8 @@ class Two:
         elif name == "ticket":
             self.tickets.append(f"ticket{next(self.asked)}")
             await self.both(op=name, key=self.tickets[-1], lifetime_ms=str(given[0]))
+        elif name == "return_ticket":
+            await self.both(op=name, ticket=self.tickets[-1 - given[0] % len(self.tickets)])
         elif name == "in_turn":
             ticket = self.tickets[-1 - given[1] % len(self.tickets)]
             await self.both(op="execute", action=given[0], version=given[2], ticket=ticket)
@@ -347,6 +350,13 @@ def test_tickets_are_used_in_the_order_in_which_they_were_taken(runner, redis_ke
         await two.both(op="ticket", key="t4", lifetime_ms="1000")
         two.now += 1_001
         assert await acted("") == ("OK", "1"), "the last one's time is over too"
+        for key in ("t5", "t6", "t7"):
+            await two.both(op="ticket", key=key, lifetime_ms="1000")
+        version = two.fields["version"]
+        for key, status in (("t6", "OK"), ("t5", "OK"), ("t5", "KERNEL_TICKET_UNKNOWN")):
+            assert (await two.both(op="return_ticket", ticket=key)).status == status
+        assert two.fields["version"] == version, "who leaves the line changes nothing of the state"
+        assert await acted("t7", "less") == ("OK", "1"), "those before it left: its turn is now"
         await two.same()
         await two.seal()
         for number in (0, 1):

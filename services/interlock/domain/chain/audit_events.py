@@ -206,6 +206,8 @@ _TYPES = (
           own=True),
     _type("KERNEL_TICKET_TAKEN", "INFO", _KERNEL, "action key costs", "A place in the line of those who wait for their turn was taken.",
           own=True),
+    _type("KERNEL_TICKET_RETURNED", "INFO", _KERNEL, "action key costs", "A place in the line was given back unused.",
+          own=True),
     _type("KERNEL_CHILD_OPENED", "INFO", _KERNEL, "action key costs", "A child was added to a kernel, or found in it.",
           own=True),
     _type("KERNEL_SAGA_BEGUN", "INFO", _KERNEL, "action key costs", "A saga was opened: its steps are undone together.",

@@ -27,6 +27,8 @@ from interlock.domain.kernel.state import (
 Pairs = Sequence[Sequence[str]]
 ROOT = "-"
 WARNED = frozenset({"KERNEL_EMERGENCY", "KERNEL_COMPENSATION_STUCK"})
+OF_THE_LINE = frozenset({"KERNEL_TICKET_TAKEN", "KERNEL_TICKET_RETURNED"})
+"""Records that change nothing of the state: versions stay as they are."""
 
 
 class KernelStep:
@@ -206,7 +208,7 @@ class KernelStep:
     def commit(self, kind: str, action: str, costs: Pairs, undo: Pairs, state: str) -> Stepped:
         """Write what was decided as the next record. A rejection changes nothing but what is remembered of it."""
         fields = self.fields
-        self.version = int(fields["version"]) + (0 if self.failed or kind == "KERNEL_TICKET_TAKEN" else 1)
+        self.version = int(fields["version"]) + (0 if self.failed or kind in OF_THE_LINE else 1)
         if self.failed:
             self.changed, self.moments, undo, costs = {}, [], [], []
             self.steps, kind, state = int(fields["steps"]), "KERNEL_REJECTED", "J"

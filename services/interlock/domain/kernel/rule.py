@@ -52,6 +52,7 @@ class _Step(KernelStep):
             "abort": lambda: self._rollback("KERNEL_ABORTED", "P"),
             "confirm": self._confirm,
             "ticket": lambda: tickets.take(self),
+            "return_ticket": lambda: tickets.give_back(self),
             "lease": self._lease,
             "give_back": self._give_back,
             "emergency": self._emergency,

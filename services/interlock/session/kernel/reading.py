@@ -134,6 +134,7 @@ def ask_of(what: str, request: Any) -> dict[str, Any]:
         "claim": lambda: {"lifetime_ms": _lifetime(request.lifetime_ms, "a claim")},
         "settle": lambda: _settlement(request),
         "ticket": lambda: {"lifetime_ms": _turn(request.lifetime_ms)},
+        "return_ticket": lambda: {"ticket": checked_key(request.ticket)},
         "lease": lambda: _lease(request),
         "give_back": lambda: _return(request),
         "emergency": lambda: {

@@ -410,7 +410,7 @@ function commit(kind, action, costs, undo, state)
   if failed then
     changed, dropped, logged, undo, costs = {}, {}, {}, {}, {}
     steps, kind, state = tonumber(head[5]), 'KERNEL_REJECTED', 'J'
-  elseif kind ~= 'KERNEL_TICKET_TAKEN' then
+  elseif kind ~= 'KERNEL_TICKET_TAKEN' and kind ~= 'KERNEL_TICKET_RETURNED' then
     version = version + 1
   end
   seq = seq + 1

@@ -319,6 +319,8 @@ elseif ask.op == 'confirm' then
   return confirm()
 elseif ask.op == 'ticket' then
   return take_ticket()
+elseif ask.op == 'return_ticket' then
+  return return_ticket()
 elseif ask.op == 'lease' then
   return lease()
 elseif ask.op == 'give_back' then
