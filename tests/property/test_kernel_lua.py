@@ -79,6 +79,7 @@ STEPS = st.one_of(
     st.tuples(st.just("claim")),
     st.tuples(st.just("settle"), st.sampled_from(["done", "failed", "failed", "retry"]), st.booleans()),
     st.tuples(st.just("decide"), st.sampled_from(["done", "retry", "leave"]), st.sampled_from([True, True, False])),
+    st.tuples(st.just("have"), st.sampled_from([0, 0, 1, 3, -2, 10_000])),
     st.tuples(st.just("seal")),
     st.tuples(st.just("wait"), st.sampled_from([1_000, 9_000, 70_000])),
 )  # fmt: skip
@@ -111,6 +112,8 @@ class Two:
         self.sagas: list[str] = ["none"]
         self.claims: list[list[str]] = [["none", "", "", "", "", "1"]]
         self.records: list[list[Any]] = [[], []]
+        self.memory_links, self.redis_links = dict[int, str](), dict[int, str]()
+        self.have = 0
 
     @property
     def fields(self) -> dict[str, str]:
@@ -123,12 +126,24 @@ class Two:
 
     async def both(self, **ask: Any) -> Stepped:
         ask = {"key": f"auto{next(self.asked)}", "digest": json.dumps(ask, sort_keys=True), **ask}
-        found = [await store.step(self.kernel, ask, self.now) for store in (self.memory, self.redis)]
+        asks = [ask | self.in_hand(each) for each in (self.memory_links, self.redis_links)]
+        found = [
+            await store.step(self.kernel, one, self.now)
+            for store, one in zip((self.memory, self.redis), asks, strict=True)
+        ]
+        for each, links in zip(found, (self.memory_links, self.redis_links), strict=True):
+            links |= {one.sequence: one.link for one in each.unsealed}
         assert shape(found[0]) == shape(found[1]), ask
         return found[0]
 
+    def in_hand(self, links: dict[int, str]) -> dict[str, str]:
+        """What a caller says that it has: some record that it was given, or one of another history."""
+        return {"have": str(self.have), "have_link": links.get(self.have, "0" * 40)} if self.have else {}
+
     async def step(self, name: str, *given: Any) -> None:
-        if name in {"execute", "permit"}:
+        if name == "have":
+            self.have = max(self.memory_links, default=0) - given[0]
+        elif name in {"execute", "permit"}:
             await self.both(op=name, action=given[0], key=f"k{given[1]}", version="0")
         elif name == "evaluate":
             await self.both(op="execute", action=given[0], version="0", dry=True)
@@ -521,5 +536,32 @@ def test_a_person_decides_about_the_compensation_that_was_shown(runner, redis_ke
         assert await two.decided(booked, "done", old) == "KERNEL_COMPENSATION_NOT_STUCK"
         assert (await two.claimed())[4] == "1", "tried again at once, from the first attempt on"
         await two.restored()
+
+    runner.run(run())
+
+
+@pytest.mark.req("KRN-1", "KRN-2")
+def test_what_a_caller_has_in_hand_is_not_sent_again(runner, redis_kernels):
+    """Only what comes after the record that it names; everything where it names one of another history, or none."""
+
+    async def run() -> None:
+        two = Two(redis_kernels)
+        await two.open()
+        await two.both(op="execute", action="add", version="0")
+        for store, number in ((two.memory, 0), (two.redis, 1)):
+            held = (await store.read(two.kernel)).unsealed
+            assert len(held) == 2
+            for link, sent in ((held[1].link, 1), (held[0].link, 3), ("0" * 40, 3), ("", 3)):
+                ask = {
+                    "op": "execute",
+                    "action": "less",
+                    "version": "0",
+                    "digest": "d",
+                    "key": f"again{number}",
+                    "have": "2",
+                    "have_link": link,
+                }
+                found = await store.step(two.kernel, ask, two.now)
+                assert [one.sequence for one in found.unsealed] == [1, 2, 3][-sent:], (number, sent)
 
     runner.run(run())

@@ -256,4 +256,5 @@ class KernelStep:
 
     def answered(self, status: str, answer: Mapping[str, Any]) -> Stepped:
         """Return an answer with all that is to be sealed."""
-        return Stepped(status, answer, unsealed=unsealed(self.fields))
+        have, link = int(self.ask.get("have", "0")), self.ask.get("have_link", "")
+        return Stepped(status, answer, unsealed=unsealed(self.fields, have, link))

@@ -116,9 +116,11 @@ def moments_since(text: str, at_ms: int) -> list[str]:
     return [one for one in text.split(",") if one and int(one.split(" ")[0]) > at_ms]
 
 
-def unsealed(fields: Mapping[str, str]) -> list[KernelRecord]:
-    """Return the records of a kernel that are not known to be sealed."""
+def unsealed(fields: Mapping[str, str], have: int = 0, link: str = "") -> list[KernelRecord]:
+    """Return the records of a kernel that are not known to be sealed, without those up to *have*, if that one has this *link*."""
     first, last = int(fields["sealed"]) + 1, int(fields["seq"])
+    if have >= first and (held := fields.get(f"o:{have}")) is not None and KernelRecord.of(held).link == link:
+        first = have + 1
     return [KernelRecord.of(fields[f"o:{number}"]) for number in range(first, last + 1)]
 
 

@@ -54,7 +54,10 @@ class KernelUseCases:
             told = telling.described_message(kernel_id, {k: str(v) for k, v in found.answer.items()})
             return _told(kernel_id, found, described=told)
         await failpoints.reached("kernel.before_step")
-        found = self._require(await self._store.step(kernel_id, reading.ask_of(what, asked), self._now_ms()))
+        ask = reading.ask_of(what, asked)
+        if request.have:
+            ask |= {"have": str(request.have), "have_link": request.have_link}
+        found = self._require(await self._store.step(kernel_id, ask, self._now_ms()))
         await failpoints.reached("kernel.after_step")
         if found.status == "FULL":
             return _told(kernel_id, found, full=True)

@@ -44,8 +44,15 @@ local function drop(field)
 end
 
 local function answered(status, answer)
-  local names, reply = {}, {status, answer and cjson.encode(answer) or ''}
-  for n = sealed + 1, seq do
+  local names, reply, first = {}, {status, answer and cjson.encode(answer) or ''}, sealed + 1
+  local have = tonumber(ask.have or '0')
+  if have >= first then -- the caller has them in hand, if it is this history's
+    local held = redis.call('HGET', K, 'o:' .. int(have))
+    if held and string.match(held, '^%["%d+", ?"%x*", ?"(%x+)"') == ask.have_link then
+      first = have + 1
+    end
+  end
+  for n = first, seq do
     names[#names + 1] = 'o:' .. int(n)
   end
   for _, record in ipairs(#names > 0 and redis.call('HMGET', K, unpack(names)) or {}) do

@@ -19,7 +19,7 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Refused, invalid, unavailable
 from interlock.domain.ids import SessionId
 from interlock.runtime.rpc.deadline import Deadline
-from interlock.runtime.rpc.kernels.sealing import Sealing
+from interlock.runtime.rpc.kernels.sealing import NO_MARK, Mark, Sealing
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 
@@ -54,15 +54,27 @@ class Kernels:
         step = session_pb2.StepKernelRequest(scope=scope, root_session_id=await self._root(scope, token))
         getattr(step, what).CopyFrom(request)
         kernel_id = _id_of(scope, step.root_session_id, request.kernel)
-        return await self._settled(kernel_id, partial(self._peers.session.step_kernel, step))
+
+        async def stepped(deadline: Deadline, mark: Mark) -> session_pb2.StepKernelResponse:
+            step.have, step.have_link = mark.sequence, mark.link
+            return await self._peers.session.step_kernel(step, deadline)
+
+        return await self._settled(kernel_id, stepped)
 
     async def read(self, kernel_id: str) -> kernel_pb2.DescribeResponse:
         """Return a kernel by its id, for people. Refused with KERNEL_NOT_FOUND."""
-        return (await self._settled(kernel_id, partial(self._peers.session.read_kernel, kernel_id))).described
+
+        async def read(deadline: Deadline, _mark: Mark) -> session_pb2.ReadKernelResponse:
+            return await self._peers.session.read_kernel(kernel_id, deadline)
+
+        return (await self._settled(kernel_id, read)).described
 
     async def decide(self, request: session_pb2.DecideCompensationRequest) -> kernel_pb2.Verdict:
         """Return the verdict of a person's decision, sealed. Whether the person may decide is the caller's to check."""
-        decided = partial(self._peers.session.decide_compensation, request)
+
+        async def decided(deadline: Deadline, _mark: Mark) -> session_pb2.DecideCompensationResponse:
+            return await self._peers.session.decide_compensation(request, deadline)
+
         return (await self._settled(request.kernel_id, decided)).verdict
 
     async def opened(self, kernel_id: str) -> audit_pb2.GetKernelRecordResponse:
@@ -70,18 +82,21 @@ class Kernels:
         request = audit_pb2.GetKernelRecordRequest(kernel_id=kernel_id, limit=1)
         return await self._peers.audit.get_kernel_record(request, Deadline(self._settings.request_timeout_s))
 
-    async def _settled(self, kernel_id: str, call: Callable[[Deadline], Awaitable[A]]) -> A:
+    async def _settled(self, kernel_id: str, call: Callable[[Deadline, Mark], Awaitable[A]]) -> A:
         """Return the answer of *call* once all that it rests on is sealed."""
         deadline = Deadline(self._settings.request_timeout_s)
-        for _ in range(TRIES):
+        for tried in range(TRIES):
+            # What is in hand is not sent again, as long as nothing went wrong: with many in flight it would be sent to each of them.
+            mark = NO_MARK if tried else self._sealing.mark(kernel_id)
             try:
-                found = await call(deadline)
-                if found.unsealed:
-                    await self._sealing.seal(kernel_id, found.unsealed, deadline)
+                found = await call(deadline, mark)
+                await self._sealing.seal(kernel_id, found.unsealed, deadline)
             except Refused as refused:
                 await self._recover(kernel_id, refused, deadline)
                 continue
-            if not found.full:
+            if found.full:
+                await self._sealing.noted(kernel_id)
+            elif self._sealing.stands(mark):
                 return found
         raise unavailable("KERNEL_UNSETTLED", "the kernel is too busy to settle this; ask again under the same key")
 
