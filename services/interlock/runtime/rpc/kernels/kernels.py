@@ -19,7 +19,7 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Refused, invalid, unavailable
 from interlock.domain.ids import SessionId
 from interlock.runtime.rpc.deadline import Deadline
-from interlock.runtime.rpc.kernels.sealing import NO_MARK, Mark, Sealing
+from interlock.runtime.rpc.kernels.sealing import NONE_IN_HAND, InHand, Sealing
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 
@@ -55,7 +55,7 @@ class Kernels:
         getattr(step, what).CopyFrom(request)
         kernel_id = _id_of(scope, step.root_session_id, request.kernel)
 
-        async def stepped(deadline: Deadline, mark: Mark) -> session_pb2.StepKernelResponse:
+        async def stepped(deadline: Deadline, mark: InHand) -> session_pb2.StepKernelResponse:
             step.have, step.have_link = mark.sequence, mark.link
             return await self._peers.session.step_kernel(step, deadline)
 
@@ -64,7 +64,7 @@ class Kernels:
     async def read(self, kernel_id: str) -> kernel_pb2.DescribeResponse:
         """Return a kernel by its id, for people. Refused with KERNEL_NOT_FOUND."""
 
-        async def read(deadline: Deadline, _mark: Mark) -> session_pb2.ReadKernelResponse:
+        async def read(deadline: Deadline, _mark: InHand) -> session_pb2.ReadKernelResponse:
             return await self._peers.session.read_kernel(kernel_id, deadline)
 
         return (await self._settled(kernel_id, read)).described
@@ -72,7 +72,7 @@ class Kernels:
     async def decide(self, request: session_pb2.DecideCompensationRequest) -> kernel_pb2.Verdict:
         """Return the verdict of a person's decision, sealed. Whether the person may decide is the caller's to check."""
 
-        async def decided(deadline: Deadline, _mark: Mark) -> session_pb2.DecideCompensationResponse:
+        async def decided(deadline: Deadline, _mark: InHand) -> session_pb2.DecideCompensationResponse:
             return await self._peers.session.decide_compensation(request, deadline)
 
         return (await self._settled(request.kernel_id, decided)).verdict
@@ -82,12 +82,12 @@ class Kernels:
         request = audit_pb2.GetKernelRecordRequest(kernel_id=kernel_id, limit=1)
         return await self._peers.audit.get_kernel_record(request, Deadline(self._settings.request_timeout_s))
 
-    async def _settled(self, kernel_id: str, call: Callable[[Deadline, Mark], Awaitable[A]]) -> A:
+    async def _settled(self, kernel_id: str, call: Callable[[Deadline, InHand], Awaitable[A]]) -> A:
         """Return the answer of *call* once all that it rests on is sealed."""
         deadline = Deadline(self._settings.request_timeout_s)
         for tried in range(TRIES):
             # What is in hand is not sent again, as long as nothing went wrong: with many in flight it would be sent to each of them.
-            mark = NO_MARK if tried else self._sealing.mark(kernel_id)
+            mark = NONE_IN_HAND if tried else self._sealing.mark(kernel_id)
             try:
                 found = await call(deadline, mark)
                 await self._sealing.seal(kernel_id, found.unsealed, deadline)

@@ -43,7 +43,7 @@ class _Kernel:
 
 
 @dataclass(frozen=True)
-class Mark:
+class InHand:
     """The last record of a kernel that this process has in hand. The store need not send it again, nor those before it."""
 
     sequence: int = 0
@@ -51,7 +51,7 @@ class Mark:
     failures: int = 0
 
 
-NO_MARK = Mark()
+NONE_IN_HAND = InHand()
 MOST_MARKS = 10_000
 
 
@@ -66,11 +66,11 @@ class Sealing:
         """How often records were not sealed, or nobody was left to seal them: what rested on them has to be asked again."""
         self._noting: dict[str, asyncio.Task[None]] = {}
 
-    def mark(self, kernel_id: str) -> Mark:
+    def mark(self, kernel_id: str) -> InHand:
         """Return what this process has in hand of a kernel."""
-        return Mark(*self._marks.get(kernel_id, (0, "")), self._failures)
+        return InHand(*self._marks.get(kernel_id, (0, "")), self._failures)
 
-    def stands(self, mark: Mark) -> bool:
+    def stands(self, mark: InHand) -> bool:
         """Tell whether all that was in hand at that mark is sealed, once ``seal`` has returned."""
         return not mark.sequence or mark.failures == self._failures
 
