@@ -20,10 +20,13 @@ from starlette.responses import JSONResponse
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1 import dpe_pb2
+from interlock.api.session.v1 import session_pb2
 from interlock.audit.erasure.erasure import truncate
 from interlock.domain.chain import audit_events
 from interlock.domain.chain.audit_events import SEVERITIES, TYPES
 from interlock.runtime.rpc.errors import answers_refusals
+from interlock.runtime.rpc.kernels.kernels import Kernels
+from interlock.runtime.rpc.peers import Peers
 from tests.support.audit.streaming import url, write_sinks
 from tests.support.decision_kernels import AGENT, ReservingClient, SharedKernel
 from tests.support.decision_service import BusClient, DecisionClient, proposes, serving
@@ -265,6 +268,8 @@ async def kernels(sidecar: RunningSidecar) -> None:
     await team.post("return", lease="slice", fence=lease["fence"], key="back")
     await team.post("ticket", lifetime_ms=10_000, key="turn")
     await team.execute("small", "in-turn", ticket="turn")
+    await team.post("ticket", lifetime_ms=10_000, key="unused")
+    await team.post("return-ticket", ticket="unused", key="back-in-line")
     await team.post("open-child", child="part", limits=[{"resource": "usd", "micros": UNIT}], key="part")
     undo = {"id": "unpay"}
     pay = {"id": "pay", "costs": [{"resource": "usd", "micros": UNIT}], "compensation": "unpay"}
@@ -273,12 +278,25 @@ async def kernels(sidecar: RunningSidecar) -> None:
         await team.post("begin-saga", key=f"saga-{saga}", lifetime_ms=60_000)
         await team.execute(action, f"step-{saga}", saga=f"saga-{saga}")
         await team.post(end, saga=f"saga-{saga}", key=f"end-{saga}")
+    await left_by_a_person(sidecar, team)
     given = (await team.post("claim-compensation", lifetime_ms=60_000, key="claim")).json()["compensation"]
     for outcome in ("OUTCOME_FAILED", "OUTCOME_RETRY", "OUTCOME_DONE"):
         settled = {"execution": given["execution"], "fence": given["fence"], "outcome": outcome, "key": outcome}
         assert (await team.post("settle-compensation", **settled)).status_code == 200
     await team.post("emergency", action="leave", stop=True, key="stop")
     assert not (await team.execute("task", "late"))["verdict"]["approved"]
+
+
+async def left_by_a_person(sidecar: RunningSidecar, team: KernelClient) -> None:
+    """A step that cannot be made up for is looked at, as the oversight service asks it once it knows who decides."""
+    shown = await team.describe()
+    stuck = next(one for one in shown["compensations"] if one["stuck"])
+    decision = session_pb2.DecideCompensationRequest(
+        kernel_id=shown["kernel_id"], execution=stuck["execution"], fence=int(stuck["fence"]), reason="UNCLEAR",
+        decision=session_pb2.PERSONS_DECISION_LEAVE, reviewer_id=agents.REVIEWER, approval_id=agents.APPROVAL, token="signed",
+    )  # fmt: skip
+    verdict = await Kernels(sidecar.settings, Peers.over(sidecar.mesh, sidecar.settings)).decide(decision)
+    assert verdict.approved
 
 
 async def experiments(sidecar: RunningSidecar) -> None:

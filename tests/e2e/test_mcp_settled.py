@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,7 +15,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from interlock.client.kernel.calls import KernelCalls
-from interlock.mcp import planning
+from interlock.mcp import front, planning
 from interlock.mcp.front import HttpProxy
 from interlock.mcp.gate import CallGate
 from interlock.mcp.mapping import read
@@ -100,4 +102,33 @@ async def test_a_permit_whose_answer_was_lost_is_taken_back(sidecar, tmp_path):
     async with proxied(sidecar, tmp_path, done, Deaf) as agent:
         told = (await agent.post("/mcp", json=call("believed"))).json()["result"]
     assert told["_meta"] == {"interlock/reason": "MCP_KERNEL_UNAVAILABLE"}
+    assert await kernel.spent() == 0
+
+
+async def test_two_calls_of_one_id_at_the_same_time_get_one_permit(sidecar, tmp_path):
+    """The second one is refused while the kernel still decides about the first: nothing is charged twice, no answer meets another call."""
+    kernel = await shop(sidecar)
+    done = JSONResponse({"jsonrpc": "2.0", "id": 1, "result": {"content": []}})
+    headers = {"mcp-session-id": "one"}
+    async with proxied(sidecar, tmp_path, done) as agent:
+        told = await asyncio.gather(*(agent.post("/mcp", json=call("believed"), headers=headers) for _ in range(2)))
+        after = await agent.post("/mcp", json=call("believed"), headers=headers)
+    assert sorted(one.status_code for one in told) == [200, 400]
+    assert "MCP_ID_IN_USE" in next(one.text for one in told if one.status_code == 400)
+    assert after.status_code == 200, "an id that was answered is free again"
+    assert await kernel.spent() == 10 * UNIT
+
+
+async def test_a_message_that_does_not_arrive_in_time_is_refused(sidecar, tmp_path, monkeypatch):
+    """A body that stalls holds nothing for good, and no call is made of it."""
+    monkeypatch.setattr(front, "BODY_S", 0.05)
+    kernel = await shop(sidecar)
+
+    async def stalled():
+        yield json.dumps(call("believed")).encode()[:20]
+        await asyncio.sleep(30)
+
+    async with proxied(sidecar, tmp_path, JSONResponse({})) as agent:
+        told = await agent.post("/mcp", content=stalled())
+    assert (told.status_code, "REQUEST_BODY_TIMEOUT" in told.text) == (400, True)
     assert await kernel.spent() == 0

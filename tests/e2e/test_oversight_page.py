@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from playwright.async_api import TimeoutError  # noqa: A004 - Playwright's own
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.policy.reviewers import key_text
+from tests.support.kernels import KernelClient
 from tests.support.paths import ROOT
 from tests.support.policy import agents
 from tests.support.servers.browser import browsing
+from tests.support.sidecar import stuck
 from tests.support.sidecar.oversight import HOLDS, held_path, reviewed_world, window_of
 from tests.support.sidecar.sidecar import a_report, token_of
 
@@ -186,6 +189,38 @@ async def test_without_scripts_the_page_is_read_and_decides_nothing(world):
     assert DEPOSIT in shown
     assert disabled == [True, True]
     assert found.item.status == audit_pb2.HELD_STATUS_PENDING
+
+
+@pytest.mark.req("KRN-5")
+async def test_a_reviewer_decides_about_a_stuck_step_by_keyboard_alone(tmp_path, key_file):
+    """Read, choose, sign in the browser; the kernel's chain has the decision, and the list is empty afterwards."""
+    async with reviewed_world(tmp_path, stuck.reviewers()) as world:
+        kernel_id, *_ = await stuck.stuck_step(world.sidecar.client, "trip", "send")
+        faults: list[str] = []
+        async with browsing(viewport={"width": 1100, "height": 1500}, reduced_motion="reduce") as page:
+            page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+            page.on("pageerror", lambda error: faults.append(str(error)))
+            await page.goto(f"{world.oversight.http}/sign-in")
+            await sign_in(page, key_file)
+            await page.goto(f"{world.oversight.http}/stuck")
+            await page.keyboard.press("j")
+            async with page.expect_navigation():
+                await page.keyboard.press("Enter")
+            await page.wait_for_selector("#done-button:not([disabled])")
+            shown = await page.inner_text("main")
+            await page.focus("#done-reason")
+            await page.keyboard.type("loss")
+            await page.keyboard.press("Tab")
+            async with page.expect_navigation(url="**/stuck"):
+                await page.keyboard.press("Enter")
+            after = await page.inner_text("main")
+        last = (await KernelClient(world.sidecar.client, "trip").trace())[-1]
+    decided = json.loads(last["data_json"])["decided"]
+
+    assert faults == []
+    assert (kernel_id in shown, stuck.STEP in shown) == (True, True)
+    assert (decided["reviewer_id"], decided["reason"]) == (agents.REVIEWER, "LOSS_ACCEPTED")
+    assert "Nothing waits for a person" in after
 
 
 async def test_bytes_that_are_not_those_of_the_hash_cannot_be_signed(world, key_file):

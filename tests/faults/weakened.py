@@ -110,8 +110,8 @@ def kernels_told_unsealed() -> None:
 
     sealed = Sealing._sealed
 
-    async def lenient(self: Any, kernel_id: str, batch: Any, deadline: Any) -> None:
-        await sealed(self, kernel_id, batch, deadline)
+    async def lenient(self: Any, kernel_id: str, batch: Any, deadline: Any, **more: Any) -> None:
+        await sealed(self, kernel_id, batch, deadline, **more)
         batch.refused = None
 
     Sealing._sealed = lenient  # type: ignore[method-assign]

@@ -64,6 +64,7 @@ STEPS = st.one_of(
     st.tuples(st.just("give_back"), st.integers(0, 5), st.sampled_from([0, UNIT, 30 * UNIT]), st.booleans()),
     st.tuples(st.just("evaluate"), st.sampled_from(ACTIONS)),
     st.tuples(st.just("ticket"), st.sampled_from([500, 900, 2_000])),
+    st.tuples(st.just("return_ticket"), st.integers(0, 2)),
     st.tuples(st.just("in_turn"), st.sampled_from(["add", "less", "bad", "unknown"]), st.integers(0, 2), st.sampled_from(["0", "1"])),
     st.tuples(st.just("register"), st.sampled_from(["v:more n!", "v:n s:text", "v:n n:5", "a:add {}"])),
     st.tuples(st.just("emergency"), st.sampled_from(["leave", "add"]), st.sampled_from("0001")),
@@ -77,6 +78,8 @@ STEPS = st.one_of(
     st.tuples(st.just("claim")),
     st.tuples(st.just("claim")),
     st.tuples(st.just("settle"), st.sampled_from(["done", "failed", "failed", "retry"]), st.booleans()),
+    st.tuples(st.just("decide"), st.sampled_from(["done", "retry", "leave"]), st.sampled_from([True, True, False])),
+    st.tuples(st.just("have"), st.sampled_from([0, 0, 1, 3, -2, 10_000])),
     st.tuples(st.just("seal")),
     st.tuples(st.just("wait"), st.sampled_from([1_000, 9_000, 70_000])),
 )  # fmt: skip
@@ -109,6 +112,8 @@ class Two:
         self.sagas: list[str] = ["none"]
         self.claims: list[list[str]] = [["none", "", "", "", "", "1"]]
         self.records: list[list[Any]] = [[], []]
+        self.memory_links, self.redis_links = dict[int, str](), dict[int, str]()
+        self.have = 0
 
     @property
     def fields(self) -> dict[str, str]:
@@ -121,18 +126,32 @@ class Two:
 
     async def both(self, **ask: Any) -> Stepped:
         ask = {"key": f"auto{next(self.asked)}", "digest": json.dumps(ask, sort_keys=True), **ask}
-        found = [await store.step(self.kernel, ask, self.now) for store in (self.memory, self.redis)]
+        asks = [ask | self.in_hand(each) for each in (self.memory_links, self.redis_links)]
+        found = [
+            await store.step(self.kernel, one, self.now)
+            for store, one in zip((self.memory, self.redis), asks, strict=True)
+        ]
+        for each, links in zip(found, (self.memory_links, self.redis_links), strict=True):
+            links |= {one.sequence: one.link for one in each.unsealed}
         assert shape(found[0]) == shape(found[1]), ask
         return found[0]
 
+    def in_hand(self, links: dict[int, str]) -> dict[str, str]:
+        """What a caller says that it has: some record that it was given, or one of another history."""
+        return {"have": str(self.have), "have_link": links.get(self.have, "0" * 40)} if self.have else {}
+
     async def step(self, name: str, *given: Any) -> None:
-        if name in {"execute", "permit"}:
+        if name == "have":
+            self.have = max(self.memory_links, default=0) - given[0]
+        elif name in {"execute", "permit"}:
             await self.both(op=name, action=given[0], key=f"k{given[1]}", version="0")
         elif name == "evaluate":
             await self.both(op="execute", action=given[0], version="0", dry=True)
         elif name == "ticket":
             self.tickets.append(f"ticket{next(self.asked)}")
             await self.both(op=name, key=self.tickets[-1], lifetime_ms=str(given[0]))
+        elif name == "return_ticket":
+            await self.both(op=name, ticket=self.tickets[-1 - given[0] % len(self.tickets)])
         elif name == "in_turn":
             ticket = self.tickets[-1 - given[1] % len(self.tickets)]
             await self.both(op="execute", action=given[0], version=given[2], ticket=ticket)
@@ -152,7 +171,7 @@ class Two:
         elif name == "give_back" and self.leases:
             key, fence = self.leases[given[0] % len(self.leases)]
             await self.both(op=name, lease=key, fence=fence if given[2] else "77", unspent=str(given[1]))
-        elif name in {"begin_saga", "step", "end_saga", "undo_saga", "claim", "settle"}:
+        elif name in {"begin_saga", "step", "end_saga", "undo_saga", "claim", "settle", "decide"}:
             await self.saga(name, *given)
         elif name == "register":
             await self.both(op=name, fields=[given[0].split(" ", 1)], key=" ")
@@ -185,6 +204,11 @@ class Two:
         elif name == "claim":
             got = await self.both(op=name, lifetime_ms="2000")
             self.claims += [got.answer["claim"]] if got.answer.get("claim") else []
+        elif name == "decide":
+            stuck = [field[2:] for field, value in self.fields.items() if field[:2] == "j:"]
+            key = stuck[-1] if stuck else "none"
+            fence = self.fields[f"j:{key}"].split(" ")[5] if stuck and given[1] else "77"
+            await self.both(op=name, execution=key, fence=fence, outcome=given[0], decided={"outcome": given[0]})
         else:
             key, fence = self.claims[-1][0], self.claims[-1][5] if given[1] else "77"
             await self.both(op=name, execution=key, fence=fence, outcome=given[0])
@@ -341,6 +365,13 @@ def test_tickets_are_used_in_the_order_in_which_they_were_taken(runner, redis_ke
         await two.both(op="ticket", key="t4", lifetime_ms="1000")
         two.now += 1_001
         assert await acted("") == ("OK", "1"), "the last one's time is over too"
+        for key in ("t5", "t6", "t7"):
+            await two.both(op="ticket", key=key, lifetime_ms="1000")
+        version = two.fields["version"]
+        for key, status in (("t6", "OK"), ("t5", "OK"), ("t5", "KERNEL_TICKET_UNKNOWN")):
+            assert (await two.both(op="return_ticket", ticket=key)).status == status
+        assert two.fields["version"] == version, "who leaves the line changes nothing of the state"
+        assert await acted("t7", "less") == ("OK", "1"), "those before it left: its turn is now"
         await two.same()
         await two.seal()
         for number in (0, 1):
@@ -376,6 +407,13 @@ class Sagas(Two):
 
     async def settled(self, execution: str, outcome: str, fence: str = "0") -> Any:
         return await self.ask(op="settle", execution=execution, fence=fence, outcome=outcome)
+
+    async def decided(self, execution: str, outcome: str, fence: str, **more: str) -> Any:
+        told = {"outcome": outcome, "reviewer_id": "ann"}
+        return await self.ask(op="decide", execution=execution, fence=fence, outcome=outcome, decided=told, **more)
+
+    def fence(self, execution: str) -> str:
+        return self.fields[f"j:{execution}"].split(" ")[5]
 
     async def restored(self) -> None:
         await self.same()
@@ -460,5 +498,70 @@ def test_a_saga_whose_way_back_would_break_an_invariant_is_left_to_a_person(runn
         assert (done.answer["approved"], two.fields["v:n"]) == ("1", held)
         assert two.fields["j:up"].split(" ")[6] == "stuck"
         await two.same()
+
+    runner.run(run())
+
+
+@pytest.mark.req("KRN-5")
+def test_a_person_decides_about_the_compensation_that_was_shown(runner, redis_kernels):
+    """Left, tried again, made up for: each once, about the record that the person saw, and who decided is in the record."""
+
+    async def run() -> None:
+        two = Sagas(redis_kernels)
+        await two.open()
+        saga, kept, booked = await two.begun("tag", "book")
+        await two.ask(op="rollback", executions=[], saga=saga)
+        seen = two.fence(kept)
+        assert seen == two.fields["seq"], "the number of the record that says so"
+        assert await two.decided(booked, "done", "0") == "KERNEL_COMPENSATION_NOT_STUCK"
+        assert await two.decided(kept, "done", "77") == "KERNEL_COMPENSATION_MOVED_ON"
+        assert await two.decided("none", "done", seen) == "KERNEL_COMPENSATION_UNKNOWN"
+        assert await two.decided(kept, "retry", seen) == "KERNEL_COMPENSATION_FENCED", "there is no action to try again"
+        first = await two.decided(kept, "leave", seen, key="appr1")
+        assert (first["approved"], two.fields[f"j:{kept}"].split(" ")[6]) == ("1", "stuck")
+        assert (await two.decided(kept, "leave", seen, key="appr1"))["replayed"] == "1", (
+            "asked again, answered the same"
+        )
+        assert await two.decided(kept, "done", seen) == "KERNEL_COMPENSATION_MOVED_ON", "decided about already"
+        await two.decided(kept, "done", two.fence(kept))
+        assert two.types[-2:] == ["COMPENSATION_LEFT", "COMPENSATED"]
+        for records in two.records:
+            assert json.loads(records[-1].data)["decided"] == {"outcome": "done", "reviewer_id": "ann"}
+        for _ in range(5):
+            await two.settled(booked, "failed", (await two.claimed())[5])
+            two.now += 60_000
+        await two.claimed()
+        old = two.fence(booked)
+        await two.decided(booked, "retry", old)
+        assert await two.decided(booked, "done", old) == "KERNEL_COMPENSATION_NOT_STUCK"
+        assert (await two.claimed())[4] == "1", "tried again at once, from the first attempt on"
+        await two.restored()
+
+    runner.run(run())
+
+
+@pytest.mark.req("KRN-1", "KRN-2")
+def test_what_a_caller_has_in_hand_is_not_sent_again(runner, redis_kernels):
+    """Only what comes after the record that it names; everything where it names one of another history, or none."""
+
+    async def run() -> None:
+        two = Two(redis_kernels)
+        await two.open()
+        await two.both(op="execute", action="add", version="0")
+        for store, number in ((two.memory, 0), (two.redis, 1)):
+            held = (await store.read(two.kernel)).unsealed
+            assert len(held) == 2
+            for link, sent in ((held[1].link, 1), (held[0].link, 3), ("0" * 40, 3), ("", 3)):
+                ask = {
+                    "op": "execute",
+                    "action": "less",
+                    "version": "0",
+                    "digest": "d",
+                    "key": f"again{number}",
+                    "have": "2",
+                    "have_link": link,
+                }
+                found = await store.step(two.kernel, ask, two.now)
+                assert [one.sequence for one in found.unsealed] == [1, 2, 3][-sent:], (number, sent)
 
     runner.run(run())

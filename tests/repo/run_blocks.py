@@ -113,6 +113,7 @@ LISTED: Mapping[str, str] = {
     "docs/oversight.md: interlock oversight show crp_win_00000000000000000000000000000000 --key reviewer.key": "it takes a held answer; tests/e2e/test_oversight_release.py runs it",
     "docs/oversight.md: interlock oversight approve crp_win_00000000000000000000000000000000 --key reviewer.key --reason SOURCES_CHECKED": "it takes a held answer; tests/e2e/test_oversight_release.py runs it",
     "docs/oversight.md: interlock oversight reject crp_win_00000000000000000000000000000000 --key reviewer.key --reason INACCURATE": "it takes a held answer; tests/e2e/test_oversight_release.py runs it",
+    "docs/oversight.md: interlock oversight stuck list --key reviewer.key": "it takes a step that is stuck; tests/wire/oversight/test_stuck_wire.py runs it",
     "docs/oversight.md: interlock oversight reviewers list": "the key of the example is nobody's; tests/wire/cli/test_reviewers_cli_wire.py runs the commands",
     "docs/postgresql.md: export INTERLOCK_AUDIT_URL=postgresql://interlock_service:…@db/interlock": "it takes a server with two roles; tests/contract runs the migration on a real one",
     "docs/reliability.md: make fault": _SUITES,

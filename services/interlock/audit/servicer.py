@@ -11,6 +11,7 @@ from interlock.audit.erasure.erasure import Eraser
 from interlock.audit.holds.held import HeldResponses
 from interlock.audit.kept import KeptAnswers
 from interlock.audit.kernel.records import KernelRecords, decision_kind, kernel_kind
+from interlock.audit.kernel.stuck import StuckCompensations
 from interlock.audit.merkle.checkpoints import Notary
 from interlock.audit.merkle.proofs import LogProofs
 from interlock.audit.requests import Note
@@ -64,6 +65,7 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
             KernelRecords(kind, audit_log, self.readers, appender, sealer, chains)
             for kind in (kernel_kind, decision_kind)
         )
+        self._stuck = StuckCompensations(audit_log, self.readers)
         self.holds = HeldResponses(
             audit_log, self.readers, chains, appender, sealer, require_anchored=self._require_anchored,
             viewed=self._writer.viewed,
@@ -242,6 +244,14 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         del context
         records, timestamps = await self._kernels.read(request.kernel_id, request.after, request.limit)
         return audit_pb2.GetKernelRecordResponse(records=records, timestamps=timestamps)
+
+    @answers_refusals(audit_pb2.ListStuckResponse)
+    async def ListStuck(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.ListStuckRequest, context: Any
+    ) -> audit_pb2.ListStuckResponse:
+        """List compensations that wait for a person."""
+        del context
+        return await self._stuck.page(request)
 
     @answers_refusals(audit_pb2.SealDecisionResponse)
     async def SealDecision(  # noqa: N802 - gRPC's name

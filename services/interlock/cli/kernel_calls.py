@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,15 +12,31 @@ import typer
 from interlock.client.errors import InterlockError
 from interlock.client.kernel.calls import KernelCalls
 from interlock.domain.errors import Kind, Refused, unavailable
+from interlock.runtime.settings.access import is_loopback
+from interlock.runtime.settings.loading import load
 
 NAME = typer.Argument(help="Name of the kernel, under the caller's key.")
-URL = typer.Option("", "--url", help="The sidecar. Default: OPENAI_BASE_URL, or http://127.0.0.1:7070/v1.")
+URL = typer.Option(
+    "", "--url", help="The sidecar. Default: OPENAI_BASE_URL, or the one here on INTERLOCK_SIDECAR_HTTP_PORT (7070)."
+)
+
+
+def sidecar_url(given: str) -> str:
+    """Return where the sidecar is: as *given*, by OPENAI_BASE_URL, or on this machine as its settings say. Empty: the default."""
+    if given or os.environ.get("OPENAI_BASE_URL"):
+        return given
+    settings = load()
+    if not settings.sidecar_http_port:  # any free port: only its process knows
+        return ""
+    scheme = "https" if settings.front_cert_file else "http"
+    host = settings.host if is_loopback(settings.host) else "127.0.0.1"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.sidecar_http_port}/v1"
 
 
 @contextmanager
 def calls_of(url: str) -> Iterator[KernelCalls]:
     """Yield calls to a sidecar."""
-    calls = KernelCalls(url, retries=1)
+    calls = KernelCalls(sidecar_url(url), retries=1)
     try:
         yield calls
     except InterlockError as error:

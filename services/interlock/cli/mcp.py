@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from interlock.cli.kernel_calls import sidecar_url
 from interlock.cli.output import OK, Format, Output, plain, print_json, refusals
 from interlock.domain.errors import invalid
 
@@ -32,7 +33,11 @@ LISTEN = Annotated[
     str, typer.Option("--listen", help="With --upstream: loopback address to serve on; port 0: any free one.")
 ]
 SIDECAR = Annotated[
-    str, typer.Option("--sidecar", help="The sidecar. Default: OPENAI_BASE_URL, or http://127.0.0.1:7070/v1.")
+    str,
+    typer.Option(
+        "--sidecar",
+        help="The sidecar. Default: OPENAI_BASE_URL, or the one here on INTERLOCK_SIDECAR_HTTP_PORT (7070).",
+    ),
 ]
 PINS = Annotated[
     Path | None,
@@ -96,7 +101,7 @@ def mcp(  # noqa: PLR0917 - typer reads the options from it
         name = kernel or told.kernel or ""
         if not name:
             raise invalid("MCP_KERNEL_UNNAMED", "name the kernel with --kernel, or in the mapping")
-        plan = serving.ProxyPlan(name, told, held, child=child, sidecar=sidecar, most_bytes=max_bytes)
+        plan = serving.ProxyPlan(name, told, held, child=child, sidecar=sidecar_url(sidecar), most_bytes=max_bytes)
         if upstream:
             asyncio.run(serving.serve_http(plan, upstream, listen))
             code = OK

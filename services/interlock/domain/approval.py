@@ -27,18 +27,21 @@ LONGEST_LIFE_S = 86_400
 CLOCK_SKEW_S = 60
 
 DELEGATE, RELEASE, REJECT, ERASE, ACKNOWLEDGE = "delegate", "release", "reject", "erase", "acknowledge-truncation"
+COMPENSATE = "compensate"
 SCOPES: Mapping[str, tuple[str, ...]] = {
     DELEGATE: ("session", "agent"),
     RELEASE: ("session", "window", "response", "policy"),
     REJECT: ("session", "window", "response", "policy"),
     ERASE: ("session",),
     ACKNOWLEDGE: ("size",),
+    COMPENSATE: ("kernel", "step", "record", "outcome"),
 }
 """Action → the values that bind an approval of it.
 
 A delegation is bound to the delegating session and the type of the child. A decision about a held response is bound to its
 session, its window, the hash of exactly what the reviewer saw, and the hash of the policy that held it. An erasure is bound
-to the session. The acceptance of a truncated log is bound to the size that was anchored.
+to the session. The acceptance of a truncated log is bound to the size that was anchored. A decision about a compensation that
+is stuck is bound to its kernel, its step, the number of the record that says so, and what is decided.
 """
 
 REVIEWER = re.compile(r"[A-Za-z0-9._@+-]{1,128}", re.ASCII)

@@ -21,11 +21,14 @@ from interlock.mcp.events import events
 from interlock.mcp.gate import GivenPermit
 from interlock.mcp.protocol import Message
 from interlock.mcp.screen import Screen
+from interlock.runtime.http.body import read_body
 
 log = structlog.get_logger()
 
 MOST_OPEN = 10_000
 CONNECT_S = 10.0
+BODY_S = 30.0
+"""How long the whole of an agent's message may take to arrive."""
 SESSION = "mcp-session-id"
 _HOPS = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade", "host",
@@ -60,6 +63,7 @@ class HttpProxy:
         self._screen, self._upstream, self._client, self._most = screen, upstream, client, most
         self._path = urlsplit(upstream).path or "/"
         self._open: dict[tuple[str, protocol.MessageId], OpenRequest] = {}
+        self._beginning: set[tuple[str, protocol.MessageId]] = set()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
@@ -101,12 +105,8 @@ class HttpProxy:
     async def _read(self, request: Request) -> Message:
         if request.headers.get("content-encoding", "identity") != "identity":
             raise invalid("MCP_MESSAGE_INVALID", "a message is sent as it is, not compressed")
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > self._most:
-                raise protocol.too_large(self._most)
-        message = protocol.parsed(bytes(body), most=self._most)
+        body = await read_body(request, self._most, timeout_s=BODY_S, too_large=protocol.too_large(self._most))
+        message = protocol.parsed(body, most=self._most)
         # Where a server goes by these headers, they must not say something else than what was decided here.
         told = {
             "mcp-method": message.get("method"),
@@ -120,13 +120,18 @@ class HttpProxy:
     async def _begun(self, request: Request, message: Message) -> OpenRequest:
         key = (request.headers.get(SESSION, ""), protocol.id_of(message))
         self._forget()
-        if (key[0] and key in self._open) or len(self._open) >= MOST_OPEN:
+        taken = self._open.keys() | self._beginning
+        if (key[0] and key in taken) or len(taken) >= MOST_OPEN:
             raise exhausted("MCP_ID_IN_USE", "this id waits for its answer, or too many do")
-        permit = await self._screen.begin(message) if message["method"] == protocol.CALL else None
+        named = {key} if key[0] else set()
+        self._beginning |= named  # until its permit is there: a second one must not get one meanwhile
+        try:
+            permit = await self._screen.begin(message) if message["method"] == protocol.CALL else None
+        finally:
+            self._beginning -= named
         timeout_s = permit.plan.timeout_s if permit else 86_400.0
         one = OpenRequest(message["method"], message, permit, time.monotonic() + timeout_s)
-        if key[0]:
-            self._open[key] = one
+        self._open |= dict.fromkeys(named, one)
         return one
 
     async def _asked(self, request: Request, one: OpenRequest) -> Response:
@@ -241,7 +246,9 @@ class HttpProxy:
 
     def _closed(self, request: Request, one: OpenRequest) -> None:
         one.is_answered = True
-        self._open.pop((request.headers.get(SESSION, ""), protocol.id_of(one.message)), None)
+        key = (request.headers.get(SESSION, ""), protocol.id_of(one.message))
+        if self._open.get(key) is one:  # not a later one of the same id
+            del self._open[key]
 
     def _forget(self) -> None:
         """Forget what nobody waits for any more; the permits stay."""

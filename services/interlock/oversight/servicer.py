@@ -9,6 +9,7 @@ from interlock.api.oversight.v1 import oversight_pb2, oversight_pb2_grpc
 from interlock.domain import ids
 from interlock.domain.errors import unauthenticated
 from interlock.domain.held import readable_texts
+from interlock.oversight.compensations import StuckCases
 from interlock.oversight.console import Console, expires_at
 from interlock.oversight.views import View
 from interlock.oversight.visible import visible
@@ -21,8 +22,8 @@ _SCHEME = "bearer "
 class OversightServicer(oversight_pb2_grpc.OversightServiceServicer):
     """Answers ``interlock.api.oversight.v1.OversightService``. A refusal is a value in the answer."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, console: Console, stuck: StuckCases) -> None:
+        self._console, self._stuck = console, stuck
 
     @answers_refusals(oversight_pb2.ChallengeResponse)
     async def Challenge(  # noqa: N802 - gRPC's name
@@ -74,6 +75,34 @@ class OversightServicer(oversight_pb2_grpc.OversightServiceServicer):
         view = await self._viewer(context)
         item = await self._console.decide(view, request.window_id, request.token, request.reason)
         return oversight_pb2.DecideResponse(item=_readers(item))
+
+    @answers_refusals(oversight_pb2.ListStuckResponse)
+    async def ListStuck(self, request: oversight_pb2.ListStuckRequest, context: Any) -> oversight_pb2.ListStuckResponse:  # noqa: N802 - gRPC's name
+        """List compensations that wait for a person."""
+        await self._viewer(context)
+        page = await self._stuck.page(request.after if request.HasField("after") else None, request.limit)
+        return oversight_pb2.ListStuckResponse(items=page.items, more=page.more)
+
+    @answers_refusals(oversight_pb2.GetStuckResponse)
+    async def GetStuck(self, request: oversight_pb2.GetStuckRequest, context: Any) -> oversight_pb2.GetStuckResponse:  # noqa: N802 - gRPC's name
+        """Show one with its kernel."""
+        await self._viewer(context)
+        shown = await self._stuck.shown(request.kernel_id, request.execution)
+        return oversight_pb2.GetStuckResponse(
+            kernel=shown.owner.kernel,
+            scope=shown.owner.scope,
+            compensation=shown.compensation,
+            described=shown.described,
+        )
+
+    @answers_refusals(oversight_pb2.DecideStuckResponse)
+    async def DecideStuck(  # noqa: N802 - gRPC's name
+        self, request: oversight_pb2.DecideStuckRequest, context: Any
+    ) -> oversight_pb2.DecideStuckResponse:
+        """Submit a signed decision about one."""
+        view = await self._viewer(context)
+        verdict = await self._stuck.decide(view, request.kernel_id, request.execution, request.token, request.reason)
+        return oversight_pb2.DecideStuckResponse(verdict=verdict)
 
     async def _viewer(self, context: Any) -> View:
         given = [value for name, value in context.invocation_metadata() or () if name == "authorization"]

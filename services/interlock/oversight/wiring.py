@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 from interlock.api.oversight.v1 import oversight_pb2, oversight_pb2_grpc
 from interlock.domain.errors import unavailable
 from interlock.oversight.changes import Changes
+from interlock.oversight.compensations import StuckCases
 from interlock.oversight.console import Console
 from interlock.oversight.link import ConsoleLink
 from interlock.oversight.page import make_app
@@ -19,6 +20,7 @@ from interlock.oversight.servicer import OversightServicer
 from interlock.oversight.site import Site, origins_of
 from interlock.oversight.views import Views
 from interlock.runtime.clock import Clock, system_clock
+from interlock.runtime.rpc.kernels.kernels import Kernels
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.rpc.service import Service
@@ -54,13 +56,14 @@ def open_oversight(
     secure = settings.front_cert_file is not None or base.startswith("https://")
     peers = Peers.over(mesh, settings)
     console = Console(peers, Views(clock, os.urandom, life_s=settings.oversight_view_s))
+    stuck = StuckCases(peers, Kernels(settings, peers), console.views)
     live = LiveReader(peers, settings.rpc_timeout_s)
     changes = Changes(live.log_size)
-    site = Site(console, live, changes, origins_of(settings, http_port, secure=secure), secure)
+    site = Site(console, live, changes, stuck, origins_of(settings, http_port, secure=secure), secure)
     service = Service(
         name="oversight",
         full_names=(oversight_pb2.DESCRIPTOR.services_by_name["OversightService"].full_name,),
-        servicer=OversightServicer(console),
+        servicer=OversightServicer(console, stuck),
         register=oversight_pb2_grpc.add_OversightServiceServicer_to_server,
         unready_dependencies=readiness,
         close=changes.close,

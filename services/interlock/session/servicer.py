@@ -251,3 +251,15 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
     ) -> session_pb2.RestoreKernelResponse:
         """Make a kernel what its sealed records say."""
         return session_pb2.RestoreKernelResponse(restored=await self._kernels.restore(request))
+
+    @answers_refusals(session_pb2.ReadKernelResponse)
+    async def ReadKernel(self, request: session_pb2.ReadKernelRequest, context: Any) -> session_pb2.ReadKernelResponse:
+        """Read a kernel by its id."""
+        return await self._kernels.read(request)
+
+    @answers_refusals(session_pb2.DecideCompensationResponse)
+    async def DecideCompensation(
+        self, request: session_pb2.DecideCompensationRequest, context: Any
+    ) -> session_pb2.DecideCompensationResponse:
+        """Note what a person decided about a stuck compensation."""
+        return await self._kernels.decide(request)

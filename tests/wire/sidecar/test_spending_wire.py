@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from interlock.api.session.v1 import session_pb2
+from interlock.domain.errors import Kind, Refused
+from interlock.sidecar.call import spending as spent
 from tests.support.servers.provider import completion, message
 from tests.support.servers.streaming import chunk, spoken, streams
 from tests.support.sidecar.sidecar import Hooked, reason_of, running_sidecar, token_of
@@ -173,6 +175,26 @@ async def test_without_a_limit_no_service_is_asked_more_often(tmp_path, upstream
         told = await spending(running, session_of(answer))
         assert (told.tokens, told.usd_micros, told.HasField("limit_usd_micros")) == (15, COST, False)
         assert "crp-spending-left" not in answer.headers
+
+
+async def test_what_a_call_spent_that_failed_is_counted_without_a_limit_too(tmp_path, upstream, prices):
+    """The provider was paid and no window was sealed: the metrics say so, though no session does."""
+
+    def counted() -> tuple[float, float]:
+        return spent.TOKENS.labels("")._value.get(), spent.USD.labels("")._value.get()
+
+    async with running_sidecar(tmp_path, upstream=upstream, prices_file=prices) as running:
+        before = counted()
+        running.dpe.failure = Refused(Kind.UNAVAILABLE, "DPE_DOWN", "down by the test")
+        assert (await running.chat()).status_code == 503
+        once = counted()
+        running.dpe.failure = None
+        answer = await running.chat()
+        assert (await spending(running, session_of(answer))).usd_micros == COST
+    assert [after - was for was, after in zip(before, once, strict=True)] == [15, COST]
+    assert [after - was for was, after in zip(once, counted(), strict=True)] == [15, COST], (
+        "one that is sealed is counted once"
+    )
 
 
 async def test_a_model_without_a_price_is_charged_the_fallback_or_refused(tmp_path, upstream, prices, provider):

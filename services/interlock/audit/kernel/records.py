@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from interlock.api.session.v1 import session_pb2
+from interlock.audit.kernel.stuck import note_stuck
 from interlock.audit.requests import Note, json_object
 from interlock.audit.sealing.appender import Appender
 from interlock.audit.sealing.chains import VerifiedChains
@@ -118,6 +119,7 @@ def _append(
         raise _conflict(given[upto][0], kind)
     if fresh := [note for _, note in given[there:]]:
         sealer.record(writing, kernel_id, "", fresh)
+        note_stuck(writing, kernel_id, fresh)
     return max(number, given[-1][0].sequence)
 
 

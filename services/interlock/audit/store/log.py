@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from interlock.audit.store.kept import KeptReading, KeptWriting
+from interlock.audit.store import kept, stuck
 from interlock.audit.store.vouching import Vouch
 from interlock.domain.chain.chain import EventRecord, WindowRecord
 from interlock.domain.errors import KEPT_UNKNOWN, Kind, Refused
@@ -163,7 +163,7 @@ class Erased:
         return bool(self.keys or self.contents or self.reports or self.held)
 
 
-class Writing(KeptWriting, Protocol):
+class Writing(kept.KeptWriting, stuck.StuckWriting, Protocol):
     """The operations of a request inside a transaction. It sees the writes of earlier requests of the same transaction."""
 
     def head(self, session_id: str) -> tuple[int, str]:
@@ -295,7 +295,7 @@ class RequestOutcome:
     error: Exception | None = None
 
 
-class LogReader(KeptReading, Protocol):
+class LogReader(kept.KeptReading, stuck.StuckReading, Protocol):
     """The reading side of a log, for any thread and for other processes than the service."""
 
     def chain(self, session_id: str) -> Chain:

@@ -19,6 +19,7 @@ from interlock.audit.store.log import (
     Since,
     StoredReport,
 )
+from interlock.audit.store.stuck import Place, StuckRow
 from interlock.audit.store.writing import SqlConnection
 from interlock.domain.chain.chain import EventRecord
 
@@ -137,6 +138,10 @@ class SqlReader(ABC):
         """Return a kept answer, expired or not."""
         with self._reading() as connection:
             return writing.kept(connection, window_id)
+
+    def stuck(self, after: Place, limit: int) -> list[StuckRow]:
+        """Return up to *limit* compensations that wait for a person, the oldest first, after a place."""
+        return [rows.stuck(row) for row in self._all(statements.STUCK, *after, limit)]
 
     def cursor(self, sink: str) -> int:
         """Return the position that a receiver is sent next; 0 at first."""

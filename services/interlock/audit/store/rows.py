@@ -11,6 +11,7 @@ from typing import Any
 
 from interlock.audit.store.kept import KeptRow
 from interlock.audit.store.log import ContentKey, DeadLetter, Entry, HeldRow, StoredReport
+from interlock.audit.store.stuck import StuckRow
 from interlock.domain.chain.chain import EventRecord, WindowRecord, content_hash
 
 _NOT_A_TEXT = "\ufffd"
@@ -120,6 +121,12 @@ def held(row: Row) -> HeldRow:
         handed_out_at=row[11] or "",
         sealed=blob(row[12]),
     )
+
+
+def stuck(row: Row) -> StuckRow:
+    """Return the compensation in a row of ``statements.STUCK``."""
+    names = (text(row[0]), text(row[1]), text(row[2]))
+    return StuckRow(*names, number(row[3]), text(row[4]), text(row[5] or ""))
 
 
 def kept(row: Row) -> KeptRow:

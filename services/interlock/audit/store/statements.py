@@ -158,6 +158,19 @@ _KEPT = "window_id, session_id, scope, previous_id, sealed, expires_at"
 ADD_KEPT = f"INSERT INTO kept ({_KEPT}) VALUES (?, ?, ?, ?, ?, ?)"
 KEPT = f"SELECT {_KEPT} FROM kept WHERE window_id = ?"
 
+SET_STUCK = (
+    "INSERT INTO stuck (kernel_id, execution, job, stuck_ms, left_json) VALUES (?, ?, ?, ?, ?)"
+    " ON CONFLICT (kernel_id, execution) DO UPDATE SET job = excluded.job, left_json = excluded.left_json"
+)
+DROP_STUCK = "DELETE FROM stuck WHERE kernel_id = ? AND execution = ?"
+DROP_ALL_STUCK = "DELETE FROM stuck WHERE kernel_id = ?"
+STUCK = (
+    "SELECT s.kernel_id, s.execution, s.job, s.stuck_ms, s.left_json,"
+    " (SELECT e.data_json FROM events AS e WHERE e.session_id = s.kernel_id ORDER BY e.sequence LIMIT 1)"
+    " FROM stuck AS s WHERE (s.stuck_ms, s.kernel_id, s.execution) > (?, ?, ?)"
+    " ORDER BY s.stuck_ms, s.kernel_id, s.execution LIMIT ?"
+)
+
 # One index look-up per session, whatever its number of events. Sessions only grow in number, so a statement reads a page of
 # them and returns for each whether it is due; the caller continues after the last one.
 _EACH_SESSION = (

@@ -21,6 +21,7 @@ from interlock.audit.store.log import (
     HeldRow,
     Since,
 )
+from interlock.audit.store.stuck import StuckRow
 from interlock.audit.store.vouching import Vouch
 from interlock.domain.chain.chain import WINDOW_SEALED, EventRecord, WindowRecord
 from interlock.domain.merkle.entry import encode_entry
@@ -271,6 +272,13 @@ class SqlWriting:
     def drop_expired_kept(self, now: str) -> int:
         return self._connection.drop("drop_expired_kept", now)
 
+    def set_stuck(self, row: StuckRow) -> None:
+        names = (row.kernel_id, row.execution, row.job, row.stuck_ms, row.left_json)
+        self._connection.execute(statements.SET_STUCK, names)
+
+    def drop_stuck(self, kernel_id: str, execution: str) -> None:
+        self._connection.execute(statements.DROP_STUCK, (kernel_id, execution))
+
     def destroy_key(self, session_id: str) -> Erased:
         self._connection.drop("drop_all_kept", session_id)
         return Erased(
@@ -283,6 +291,7 @@ class SqlWriting:
     def truncate(self, session_id: str, up_to_sequence: int) -> int:
         self.destroy_key(session_id)
         self._connection.drop("drop_windows", session_id)
+        self._connection.execute(statements.DROP_ALL_STUCK, (session_id,))
         return self._connection.drop("drop_events", session_id, up_to_sequence)
 
     def set_cursor(self, sink: str, position: int) -> None:

@@ -12,7 +12,7 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from interlock.cli.output import Format, Output, print_json, refusals
-from interlock.cli.oversight import acts, held, reviewers
+from interlock.cli.oversight import acts, held, reviewers, stuck
 from interlock.cli.oversight.reviewer_key import approved, private_key, write_key
 from interlock.domain import approval, ids
 from interlock.domain.agents import NAME
@@ -20,7 +20,10 @@ from interlock.domain.errors import invalid
 from interlock.policy.reviewers import key_text
 from interlock.runtime.clock import iso8601
 
-app = typer.Typer(no_args_is_help=True, help="Review held responses; manage reviewers, their keys and approvals.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Review held responses and stuck compensations; manage reviewers, their keys and approvals.",
+)
 app.command(name="list")(held.list_held)
 app.command()(held.show)
 app.command()(held.approve)
@@ -29,6 +32,7 @@ app.command(name="sign-in")(held.sign_in)
 app.command(name="approve-erasure")(acts.approve_erasure)
 app.command(name="approve-truncation")(acts.approve_truncation)
 app.add_typer(reviewers.app, name="reviewers")
+app.add_typer(stuck.app, name="stuck")
 
 REVIEWER = typer.Argument(help="Name of the reviewer, such as reviewer@company.com.")
 OUT = typer.Option(..., "--out", help="File for the private key; readable by its owner only, never overwritten.")

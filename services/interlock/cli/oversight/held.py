@@ -78,7 +78,7 @@ def list_held(
             session_id=session and ids.check("crp_sess_", session),
             limit=limit,
         )
-        page = _signed_in(key, lambda stub, options: stub.ListHeld(request, **options))
+        page = signed_in(key, lambda stub, options: stub.ListHeld(request, **options))
     if output is Format.JSON:
         print_json({"items": [_item(item) for item in page.items], "more": page.more})
         return
@@ -98,7 +98,7 @@ def show(window: str = WINDOW, key: Path = KEY, output: Output = Format.TEXT) ->
     """
     with refusals(output):
         request = oversight_pb2.GetHeldRequest(window_id=ids.check("crp_win_", window))
-        found = _signed_in(key, lambda stub, options: stub.GetHeld(request, **options))
+        found = signed_in(key, lambda stub, options: stub.GetHeld(request, **options))
     if output is Format.JSON:
         report = json_format.MessageToDict(found.report, preserving_proto_field_name=True)
         shown = {"item": _item(found.item), "text": found.text, "question": found.question, "report": report}
@@ -168,7 +168,7 @@ def _decide(window: str, key: Path, action: str, *, reason: str, response_hash: 
             request = oversight_pb2.DecideRequest(window_id=window, token=token, reason=reason)
             return await call_service("oversight", stub.Decide(request, **options))
 
-        item = _signed_in(key, decide).item
+        item = signed_in(key, decide).item
     if output is Format.JSON:
         print_json({**_item(item), **({"token": token} if action == approval.RELEASE else {})})
     elif action == approval.RELEASE:
@@ -191,7 +191,7 @@ def _signed(item: audit_pb2.HeldItem, key: Path, action: str, response_hash: str
     return approved(reviewer, private, action, scope, life_s=left_s)[1]
 
 
-def _signed_in(key: Path, call: Call[A]) -> A:
+def signed_in(key: Path, call: Call[A]) -> A:
     """Sign in as the reviewer of *key*, and return the oversight service's response to *call*."""
     settings: Settings = load()
 

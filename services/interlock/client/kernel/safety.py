@@ -158,17 +158,22 @@ class SafetyKernel:
         if action.id in self.emergency_actions:
             body = {"action": action.id, "key": key, "child": self._child}
             return self.calls.post(self.name, "emergency", body)["verdict"], key
-        turns = Turns(self.calls, self.name)
+        with Turns(self.calls, self.name) as turns:
+            told = self._tried(action, ask, key, saga, turns)
+        if told["approved"]:
+            self._executed.setdefault(action.id, []).append(key)
+        return told, key
+
+    def _tried(self, action: ActionSpec, ask: str, key: str, saga: str, turns: Turns) -> Mapping[str, Any]:
+        """Ask until it is decided, and return the verdict."""
         while True:
             try:
                 body = {"action": action.id, "key": key, "saga": saga, "child": self._child, "ticket": turns.ticket}
                 told: Mapping[str, Any] = self.calls.post(self.name, ask, body | self._held(action))["verdict"]
             except InterlockError as refused:
                 turns.refused(refused)
-                continue
-            if told["approved"]:
-                self._executed.setdefault(action.id, []).append(key)
-            return told, key
+            else:
+                return told
 
     def rollback(self, state_before: State, state_after: State, action: ActionSpec) -> State:
         """Undo the last execution of an action by this object, refund it, and return the state as it is then.

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
 from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+import httpx
 
 from interlock.client.errors import InterlockError
 from interlock.client.kernel.calls import KernelCalls, pause
@@ -37,6 +42,18 @@ class Turns:
             self._again(lost=error.reason == "KERNEL_TICKET_UNKNOWN")
         else:
             raise error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, failure: BaseException | None, at: TracebackType | None
+    ) -> None:
+        """Leave the line where no action comes of it, as where a precondition raises: others need not wait for the turn to run out."""
+        ticket, self.ticket = self.ticket, ""
+        if ticket and failure is not None and not isinstance(failure, httpx.TransportError):
+            with contextlib.suppress(InterlockError, httpx.TransportError):
+                self._calls.post(self._kernel, "return-ticket", {"ticket": ticket, "key": uuid.uuid4().hex})
 
     def _again(self, *, lost: bool) -> None:
         self._tries += 1

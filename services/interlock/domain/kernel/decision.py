@@ -27,6 +27,8 @@ from interlock.domain.kernel.state import (
 Pairs = Sequence[Sequence[str]]
 ROOT = "-"
 WARNED = frozenset({"KERNEL_EMERGENCY", "KERNEL_COMPENSATION_STUCK"})
+OF_THE_LINE = frozenset({"KERNEL_TICKET_TAKEN", "KERNEL_TICKET_RETURNED"})
+"""Records that change nothing of the state: versions stay as they are."""
 
 
 class KernelStep:
@@ -206,7 +208,7 @@ class KernelStep:
     def commit(self, kind: str, action: str, costs: Pairs, undo: Pairs, state: str) -> Stepped:
         """Write what was decided as the next record. A rejection changes nothing but what is remembered of it."""
         fields = self.fields
-        self.version = int(fields["version"]) + (0 if self.failed or kind == "KERNEL_TICKET_TAKEN" else 1)
+        self.version = int(fields["version"]) + (0 if self.failed or kind in OF_THE_LINE else 1)
         if self.failed:
             self.changed, self.moments, undo, costs = {}, [], [], []
             self.steps, kind, state = int(fields["steps"]), "KERNEL_REJECTED", "J"
@@ -228,11 +230,12 @@ class KernelStep:
             self.changed |= {"x:" + old: None, f"k:{sequence - KEYS_KEPT}": None}
         written = {field: value for field, value in self.changed.items() if value is not None}
         dropped = [field for field, value in self.changed.items() if value is None]
+        decided = {"decided": self.ask["decided"]} if "decided" in self.ask else {}
         data = json.dumps({
             "sequence": str(sequence), "previous": fields["link"], "at_ms": str(self.now), "action": action,
             "key": self.ask["key"], "approved": answer["approved"], "checks": self.checks, "costs": list(costs),
             "version": str(self.version), "changes": {f: v for f, v in written.items() if not f.startswith("w:")},
-            "dropped": dropped, "moments": self.moments,
+            "dropped": dropped, "moments": self.moments, **decided,
         })  # fmt: skip
         if len(data) > LARGEST_RECORD and not self.failed:
             self.check("record", len(data) <= LARGEST_RECORD, "RECORD_TOO_LARGE", str(len(data)), str(LARGEST_RECORD))
@@ -253,4 +256,5 @@ class KernelStep:
 
     def answered(self, status: str, answer: Mapping[str, Any]) -> Stepped:
         """Return an answer with all that is to be sealed."""
-        return Stepped(status, answer, unsealed=unsealed(self.fields))
+        have, link = int(self.ask.get("have", "0")), self.ask.get("have_link", "")
+        return Stepped(status, answer, unsealed=unsealed(self.fields, have, link))

@@ -109,8 +109,13 @@ def checked_amount(micros: int) -> int:
     return micros
 
 
-def opened(definition: Definition, kernel_id: str, now_ms: int) -> tuple[Fields, KernelRecord]:
-    """Return the fields of a new kernel, and its first record. Refused where the definition is not as it must be."""
+def opened(
+    definition: Definition, kernel_id: str, now_ms: int, *, owner: Mapping[str, str] | None = None
+) -> tuple[Fields, KernelRecord]:
+    """Return the fields of a new kernel, and its first record. Refused where the definition is not as it must be.
+
+    *owner* says whose it is: a person who decides about it must not be its caller.
+    """
     _check_sizes(definition)
     names = definition.names()
     programs = [(one, compiled(one.expression, names)) for one in definition.invariants if not one.predicate_hash]
@@ -133,7 +138,7 @@ def opened(definition: Definition, kernel_id: str, now_ms: int) -> tuple[Fields,
     require_base(fields, [(one.name, program) for one, program in programs if one.blocking])
     data = _dumped({
         "sequence": "1", "previous": "", "at_ms": str(now_ms), "action": "", "key": "", "approved": "1", "checks": [],
-        "costs": [], "version": "1", "changes": fields, "dropped": [], "moments": [], "kernel_id": kernel_id,
+        "costs": [], "version": "1", "changes": fields, "dropped": [], "moments": [], "kernel_id": kernel_id, **(owner or {}),
     })  # fmt: skip
     if len(data.encode()) > LARGEST_DEFINITION:
         raise refusal("KERNEL_TOO_LARGE")

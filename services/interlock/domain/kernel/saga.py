@@ -2,7 +2,8 @@
 
 ``session/lua/kernel_saga.lua`` carries it too. A saga is ``g:<key>``: until_ms and the keys of its steps. A compensation that is to run
 is ``j:<key of its step>``: saga, its action, the action of the step, attempts, due_ms, fence, and due or stuck. ``sagas`` are the open
-ones, ``due`` the steps whose compensation is to run, in order.
+ones, ``due`` the steps whose compensation is to run, in order. The fence of one that is stuck is the number of the record that says so: a
+person decides about that one, and not about what became of it since.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def _undone(
         if compensation:
             jobs[key] = CompensationDue(saga, compensation, of, 0, step.now, "0", "due")
         elif last or not inverses or not _inverted(step, entry["undo"] or [], undone):
-            jobs[key] = CompensationDue(saga, NOBODY, of, 0, step.now, "0", "stuck")
+            jobs[key] = CompensationDue(saga, NOBODY, of, 0, step.now, _next(step), "stuck")
         else:
             step.refund(entry["costs"], entry.get("child") or "")
         if text:
@@ -164,7 +165,7 @@ def claim(step: KernelStep) -> Stepped:
         if job.attempts >= ATTEMPTS:
             return _give_up(step, key, job)
         until = step.now + int(ask["lifetime_ms"])
-        fence = str(int(step.fields["seq"]) + 1)
+        fence = _next(step)
         out = replace(job, attempts=job.attempts + 1, due_ms=until, fence=fence)
         step.changed["j:" + key] = out.text
         ask["claim"] = [key, job.saga, job.action, job.of, str(out.attempts), fence, str(until)]
@@ -182,6 +183,24 @@ def settle(step: KernelStep) -> Stepped:
         "done": _done,
         "failed": _failed,
         "retry": _again,
+    }
+    return outcomes[step.ask["outcome"]](step, key, job)
+
+
+def decide(step: KernelStep) -> Stepped:
+    """Note what a person decided about a compensation that is stuck: made up for, to be tried again, or left as it is."""
+    key, text = step.ask["execution"], step.get("j:" + step.ask["execution"])
+    if text is None:
+        return Stepped("KERNEL_COMPENSATION_UNKNOWN", {})
+    job = CompensationDue.of_text(text)
+    if job.state != "stuck":
+        return Stepped("KERNEL_COMPENSATION_NOT_STUCK", {})
+    if job.fence != step.ask["fence"]:
+        return Stepped("KERNEL_COMPENSATION_MOVED_ON", {})
+    outcomes: Mapping[str, Callable[[KernelStep, str, CompensationDue], Stepped]] = {
+        "done": _done,
+        "retry": _again,
+        "leave": _left,
     }
     return outcomes[step.ask["outcome"]](step, key, job)
 
@@ -218,11 +237,21 @@ def _again(step: KernelStep, key: str, job: CompensationDue) -> Stepped:
     return step.commit("KERNEL_COMPENSATION_RETRIED", job.action, [], [], "-")
 
 
+def _left(step: KernelStep, key: str, job: CompensationDue) -> Stepped:
+    step.changed["j:" + key] = replace(job, fence=_next(step)).text
+    return step.commit("KERNEL_COMPENSATION_LEFT", job.action, [], [], "-")
+
+
 def _give_up(step: KernelStep, key: str, job: CompensationDue) -> Stepped:
-    step.changed["j:" + key] = replace(job, fence="0", state="stuck").text
+    step.changed["j:" + key] = replace(job, fence=_next(step), state="stuck").text
     _not_due(step, key)
     step.check("compensated:" + key, job.attempts < ATTEMPTS, "COMPENSATION_STUCK", monitoring=True)
     return step.commit("KERNEL_COMPENSATION_STUCK", job.action, [], [], "-")
+
+
+def _next(step: KernelStep) -> str:
+    """Return the number of the record that this step becomes."""
+    return str(int(step.fields["seq"]) + 1)
 
 
 def _not_due(step: KernelStep, key: str) -> None:

@@ -116,9 +116,11 @@ def moments_since(text: str, at_ms: int) -> list[str]:
     return [one for one in text.split(",") if one and int(one.split(" ")[0]) > at_ms]
 
 
-def unsealed(fields: Mapping[str, str]) -> list[KernelRecord]:
-    """Return the records of a kernel that are not known to be sealed."""
+def unsealed(fields: Mapping[str, str], have: int = 0, link: str = "") -> list[KernelRecord]:
+    """Return the records of a kernel that are not known to be sealed, without those up to *have*, if that one has this *link*."""
     first, last = int(fields["sealed"]) + 1, int(fields["seq"])
+    if have >= first and (held := fields.get(f"o:{have}")) is not None and KernelRecord.of(held).link == link:
+        first = have + 1
     return [KernelRecord.of(fields[f"o:{number}"]) for number in range(first, last + 1)]
 
 
@@ -167,6 +169,11 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
     "KERNEL_SAGA_EXPIRED": ("conflict", "the saga's time is over; it is rolled back"),
     "KERNEL_COMPENSATION_UNKNOWN": ("not_found", "nothing is to be compensated under this key"),
     "KERNEL_COMPENSATION_FENCED": ("conflict", "the compensation is another's by now, or not one to try again"),
+    "KERNEL_COMPENSATION_NOT_STUCK": ("conflict", "it is tried again, and not for a person to decide now"),
+    "KERNEL_COMPENSATION_MOVED_ON": (
+        "conflict",
+        "it was decided about, or got stuck again, since it was read: read it again",
+    ),
     "KERNEL_EMERGENCY_UNKNOWN": ("not_found", "no emergency action of this id is registered"),
     "KERNEL_VERSION_NEEDED": ("invalid", "the kernel has predicates: name the version on which they were evaluated"),
     "KERNEL_VERSION_CHANGED": ("conflict", "the state has another version by now; evaluate again"),

@@ -36,6 +36,17 @@ def take(step: KernelStep) -> Stepped:
     return step.commit("KERNEL_TICKET_TAKEN", "", [], [], "-")
 
 
+def give_back(step: KernelStep) -> Stepped:
+    """Leave the line, wherever one stands in it; the next one's turn begins now if it was one's own."""
+    line, until = standing(step)
+    rest = [one for one in line if one[0] != step.ask["ticket"]]
+    if len(rest) == len(line):
+        return Stepped("KERNEL_TICKET_UNKNOWN", {})
+    first = line[0] not in rest
+    step.changed |= _fields(rest, (step.now + rest[0][1] if rest else 0) if first else until)
+    return step.commit("KERNEL_TICKET_RETURNED", "", [], [], "-")
+
+
 def turned(step: KernelStep) -> tuple[str, str]:
     """Use up the ticket that an action names; the reason of a refusal, and how many are ahead, where it is another's turn."""
     ticket, (line, _) = step.ask.get("ticket", ""), standing(step)

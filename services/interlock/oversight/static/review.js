@@ -4,7 +4,8 @@
 const PKCS8 = [48, 46, 2, 1, 0, 48, 5, 6, 3, 43, 101, 112, 4, 34, 4, 32]; // RFC 8410, before the 32 bytes of the key
 const APPROVAL_TAG = "interlock-approval-v1\0";
 const SIGN_IN_TAG = "interlock-sign-in-v1\n";
-const LONGEST_LIFE_S = 86400;
+const LONGEST_LIFE_S = 86400, APPROVAL_LIFE_S = 900;
+const COMPENSATE = "compensate"; // a decision about a step that is stuck; the others are about a held response
 const DATABASE = "interlock-oversight", STORE = "keys", SLOT = "reviewer";
 
 const text = new TextEncoder();
@@ -97,10 +98,12 @@ async function signOut(event) {
 }
 
 // The words of domain/approval.py: canonical JSON, keys in order, ASCII only.
-function payloadOf(action, data) {
+function payloadOf(action, data, outcome) {
   const now = Math.floor(Date.now() / 1000);
-  const left = Math.floor(Date.parse(data.expires) / 1000) - now;
-  const scope = { policy: data.policy, response: data.response, session: data.session, window: data.window };
+  const left = data.expires ? Math.floor(Date.parse(data.expires) / 1000) - now : APPROVAL_LIFE_S;
+  const scope = action === COMPENSATE
+    ? { kernel: data.kernel, outcome, record: data.record, step: data.step }
+    : { policy: data.policy, response: data.response, session: data.session, window: data.window };
   return JSON.stringify({
     action, exp: now + Math.max(60, Math.min(left, LONGEST_LIFE_S)), iat: now,
     id: "crp_appr_" + hex(crypto.getRandomValues(new Uint8Array(16))), kv: 1, reviewer: reviewer(), scope,
@@ -115,13 +118,17 @@ async function decide(event) {
   try {
     const held = await kept();
     if (!held || held.reviewer !== reviewer()) throw new Error("your key is not here: sign out, and in again with its file");
-    const payload = text.encode(payloadOf(action, data));
+    const payload = text.encode(payloadOf(action, data, form.dataset.outcome));
     const signed = Uint8Array.from([...text.encode(APPROVAL_TAG), ...payload]);
     const signature = await crypto.subtle.sign("Ed25519", held.key, signed);
     const token = `approved:sha256:${base64url(payload)}.${base64url(signature)}`;
-    const item = await posted(`/api/held/${data.window}/decision`, { token, reason: form.elements.reason.value });
+    const said = { token, reason: form.elements.reason.value };
+    const item = action === COMPENSATE
+      ? await posted(`/api/stuck/${data.kernel}/decision`, { ...said, step: data.step })
+      : await posted(`/api/held/${data.window}/decision`, said);
+    if (item.approved === false) throw new Error(item.status);
     tell(`Decided: ${item.status}.`);
-    location.assign(`/held/${data.window}`);
+    location.assign(action === COMPENSATE ? data.queue : `/held/${data.window}`);
   } catch (fault) {
     tell(`Not decided. ${fault.message}`);
     buttons.forEach((button) => { button.disabled = false; });
@@ -131,11 +138,16 @@ async function decide(event) {
 
 // What is signed is the hash of the bytes; that they are the ones this page shows is not taken on trust.
 async function checkHash(section) {
+  if (section.dataset.kernel) return enableForms(); // its record is checked where the decision is made
   const answer = await fetch(`/api/held/${section.dataset.window}/body`, { cache: "no-store", redirect: "error" });
   if (!answer.ok) throw new Error("the held bytes cannot be read");
   const digest = "sha256:" + hex(await crypto.subtle.digest("SHA-256", await answer.arrayBuffer()));
   if (digest !== section.dataset.response) throw new Error("the held bytes are not those of the response hash");
   by("checked").textContent = "Checked in this browser: the bytes that are held have the response hash above.";
+  enableForms();
+}
+
+function enableForms() {
   document.querySelectorAll("form.decision button").forEach((button) => { button.disabled = false; });
 }
 
@@ -152,7 +164,7 @@ const KEYS = {
   a: () => by("release-reason")?.focus(),
   r: () => by("reject-reason")?.focus(),
   t: () => by("text")?.focus(),
-  u: () => location.assign("/"),
+  u: () => location.assign(by("decide")?.dataset.queue || "/"),
   "?": () => { const keys = by("keys"); if (keys) { keys.open = true; keys.querySelector("summary").focus(); } },
 };
 

@@ -245,6 +245,11 @@ def _stepped(request: Any, answer: Any) -> str:
     return "" if right else "INCOMPLETE"
 
 
+def _settled_by_a_person(_request: Any, answer: Any) -> str:
+    """A decision has a verdict, unless records have to be sealed first."""
+    return "" if answer.HasField("verdict") != answer.full else "INCOMPLETE"
+
+
 _KERNEL_ANSWERS = {
     "open": "opened",
     "describe": "described",
@@ -268,5 +273,6 @@ RULES: Mapping[str, Callable[[Any, Any], str]] = {
     "GetWindowResponse": _window,
     "GetContentsResponse": _contents,
     "StepKernelResponse": _stepped,
+    "DecideCompensationResponse": _settled_by_a_person,
 }
 """Answer → the rule of its own."""

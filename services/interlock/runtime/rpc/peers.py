@@ -141,6 +141,15 @@ class SessionPeer(ServicePeer):
         """Make a kernel what its sealed records say."""
         await self._call_until_done(self._stub.RestoreKernel, request, deadline)
 
+    async def read_kernel(self, kernel_id: str, deadline: Deadline) -> session_pb2.ReadKernelResponse:
+        """Read a kernel by its id."""
+        request = session_pb2.ReadKernelRequest(kernel_id=kernel_id)
+        return await self._call_until_done(self._stub.ReadKernel, request, deadline)
+
+    async def decide_compensation(self, request: session_pb2.DecideCompensationRequest, deadline: Deadline) -> session_pb2.DecideCompensationResponse:  # fmt: skip
+        """Note a person's decision; asked again under its approval, it answers the same."""
+        return await self._call_until_done(self._stub.DecideCompensation, request, deadline)
+
 
 class PolicyPeer(ServicePeer):
     """The policy service: agent types, effective policies, decisions, approvals."""
@@ -364,6 +373,10 @@ class AuditPeer(ServicePeer):
     ) -> audit_pb2.GetKernelRecordResponse:
         """Return the sealed records of a kernel."""
         return await self._call_until_done(self._stub.GetKernelRecord, request, deadline)
+
+    async def list_stuck(self, request: audit_pb2.ListStuckRequest) -> audit_pb2.ListStuckResponse:
+        """Return a page of the compensations that wait for a person."""
+        return await self._call(self._stub.ListStuck, request, None)
 
 
 @dataclass(frozen=True)

@@ -47,13 +47,17 @@ class KernelUseCases:
         asked = getattr(request, what)
         kernel_id = kernel_id_of(request.scope, request.root_session_id, asked.kernel)
         if what == "open":
-            return await self._open(kernel_id, asked)
+            owner = {"kernel": asked.kernel, "scope": request.scope, "root_session_id": request.root_session_id}
+            return await self._open(kernel_id, asked, owner)
         if what == "describe":
             found = self._require(await self._store.read(kernel_id))
             told = telling.described_message(kernel_id, {k: str(v) for k, v in found.answer.items()})
             return _told(kernel_id, found, described=told)
         await failpoints.reached("kernel.before_step")
-        found = self._require(await self._store.step(kernel_id, reading.ask_of(what, asked), self._now_ms()))
+        ask = reading.ask_of(what, asked)
+        if request.have:
+            ask |= {"have": str(request.have), "have_link": request.have_link}
+        found = self._require(await self._store.step(kernel_id, ask, self._now_ms()))
         await failpoints.reached("kernel.after_step")
         if found.status == "FULL":
             return _told(kernel_id, found, full=True)
@@ -77,11 +81,37 @@ class KernelUseCases:
             log.info("kernel.restored", kernel_id=kernel_id, records_count=len(records))
         return restored
 
-    async def _open(self, kernel_id: SessionId, asked: kernel_pb2.OpenRequest) -> session_pb2.StepKernelResponse:
+    async def read(self, request: session_pb2.ReadKernelRequest) -> session_pb2.ReadKernelResponse:
+        """Return a kernel by its id."""
+        kernel_id = SessionId(check("crp_sess_", request.kernel_id))
+        found = self._require(await self._store.read(kernel_id))
+        return session_pb2.ReadKernelResponse(
+            kernel_id=kernel_id, unsealed=map(telling.record_message, found.unsealed),
+            described=telling.described_message(kernel_id, {k: str(v) for k, v in found.answer.items()}),
+        )  # fmt: skip
+
+    async def decide(self, request: session_pb2.DecideCompensationRequest) -> session_pb2.DecideCompensationResponse:
+        """Note what a person decided about a compensation that is stuck."""
+        kernel_id = SessionId(check("crp_sess_", request.kernel_id))
+        ask = reading.decision_of(request)
+        await failpoints.reached("kernel.before_step")
+        found = self._require(await self._store.step(kernel_id, ask, self._now_ms()))
+        await failpoints.reached("kernel.after_step")
+        told = session_pb2.DecideCompensationResponse(
+            kernel_id=kernel_id, unsealed=map(telling.record_message, found.unsealed), full=found.status == "FULL"
+        )
+        if not told.full:
+            DECISIONS.labels("decide", found.answer["approved"]).inc()
+            told.verdict.CopyFrom(telling.verdict_message(found.answer, {}))
+        return told
+
+    async def _open(
+        self, kernel_id: SessionId, asked: kernel_pb2.OpenRequest, owner: Mapping[str, str]
+    ) -> session_pb2.StepKernelResponse:
         wanted = reading.definition_of(asked.definition)
         found, status = await self._store.read(kernel_id), "EXISTS"
         if found.status == "KERNEL_NOT_FOUND":
-            fields, record = opened(wanted, kernel_id, self._now_ms())
+            fields, record = opened(wanted, kernel_id, self._now_ms(), owner=owner)
             status = await self._store.open(kernel_id, fields, record)
             found = await self._store.read(kernel_id)
         self._require(found)

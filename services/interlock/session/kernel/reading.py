@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from interlock.api.kernel.v1 import kernel_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain import approval
 from interlock.domain.errors import invalid
-from interlock.domain.kernel import values
+from interlock.domain.kernel import stuck, values
 from interlock.domain.kernel.definition import (
     Condition,
     Definition,
@@ -37,6 +39,13 @@ _OUTCOMES: Mapping[int, str] = {
     kernel_pb2.OUTCOME_DONE: "done",
     kernel_pb2.OUTCOME_FAILED: "failed",
     kernel_pb2.OUTCOME_RETRY: "retry",
+}
+
+
+_DECISIONS: Mapping[int, str] = {
+    session_pb2.PERSONS_DECISION_DONE: stuck.DONE,
+    session_pb2.PERSONS_DECISION_RETRY: stuck.RETRY,
+    session_pb2.PERSONS_DECISION_LEAVE: stuck.LEAVE,
 }
 
 
@@ -125,6 +134,7 @@ def ask_of(what: str, request: Any) -> dict[str, Any]:
         "claim": lambda: {"lifetime_ms": _lifetime(request.lifetime_ms, "a claim")},
         "settle": lambda: _settlement(request),
         "ticket": lambda: {"lifetime_ms": _turn(request.lifetime_ms)},
+        "return_ticket": lambda: {"ticket": checked_key(request.ticket)},
         "lease": lambda: _lease(request),
         "give_back": lambda: _return(request),
         "emergency": lambda: {
@@ -145,6 +155,23 @@ def ask_of(what: str, request: Any) -> dict[str, Any]:
         body.ClearField("ticket")
     told = what.encode() + b"\n" + body.SerializeToString(deterministic=True)
     return {**ask, "key": key, "digest": hashlib.sha256(told).hexdigest()}
+
+
+def decision_of(request: session_pb2.DecideCompensationRequest) -> dict[str, Any]:
+    """Return what the rule is asked about a person's decision; what the person said goes into the record as it is."""
+    outcome = _DECISIONS.get(request.decision, "")
+    stuck.require_reason(outcome, request.reason)
+    if not approval.REVIEWER.fullmatch(request.reviewer_id) or not 0 < len(request.token) <= approval.LONGEST:
+        raise invalid("KERNEL_DECISION_INVALID", "a decision names its reviewer, and has the approval that was signed")
+    decided = {
+        "execution": checked_key(request.execution), "outcome": outcome, "reason": request.reason,
+        "reviewer_id": request.reviewer_id, "approval_id": request.approval_id, "token": request.token,
+    }  # fmt: skip
+    told = b"decide\n" + request.SerializeToString(deterministic=True)
+    return {
+        "op": "decide", "key": checked_key(request.approval_id), "digest": hashlib.sha256(told).hexdigest(),
+        "execution": decided["execution"], "fence": str(request.fence), "outcome": outcome, "decided": decided,
+    }  # fmt: skip
 
 
 def _acting(request: kernel_pb2.ExecuteRequest | kernel_pb2.PermitRequest) -> dict[str, Any]:

@@ -44,8 +44,15 @@ local function drop(field)
 end
 
 local function answered(status, answer)
-  local names, reply = {}, {status, answer and cjson.encode(answer) or ''}
-  for n = sealed + 1, seq do
+  local names, reply, first = {}, {status, answer and cjson.encode(answer) or ''}, sealed + 1
+  local have = tonumber(ask.have or '0')
+  if have >= first then -- the caller has them in hand, if it is this history's
+    local held = redis.call('HGET', K, 'o:' .. int(have))
+    if held and string.match(held, '^%["%d+", ?"%x*", ?"(%x+)"') == ask.have_link then
+      first = have + 1
+    end
+  end
+  for n = first, seq do
     names[#names + 1] = 'o:' .. int(n)
   end
   for _, record in ipairs(#names > 0 and redis.call('HMGET', K, unpack(names)) or {}) do
@@ -410,7 +417,7 @@ function commit(kind, action, costs, undo, state)
   if failed then
     changed, dropped, logged, undo, costs = {}, {}, {}, {}, {}
     steps, kind, state = tonumber(head[5]), 'KERNEL_REJECTED', 'J'
-  elseif kind ~= 'KERNEL_TICKET_TAKEN' then
+  elseif kind ~= 'KERNEL_TICKET_TAKEN' and kind ~= 'KERNEL_TICKET_RETURNED' then
     version = version + 1
   end
   seq = seq + 1
@@ -439,7 +446,7 @@ function commit(kind, action, costs, undo, state)
   end
   local data = cjson.encode({sequence = int(seq), previous = head[8], at_ms = int(now), action = action, key = ask.key,
     approved = answer.approved, checks = checks, costs = costs, version = int(version), changes = fields, dropped = names,
-    moments = logged})
+    moments = logged, decided = ask.decided})
   if #data > RECORD and not failed then
     check('record', false, 'RECORD_TOO_LARGE', int(#data), int(RECORD))
     return commit(kind, action, costs, undo, state)

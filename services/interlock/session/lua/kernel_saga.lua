@@ -118,12 +118,12 @@ local function undone_steps(saga, words, inverses)
       if entry.compensation then
         job = {action = entry.compensation, state = 'due'}
       elseif entry.irreversible == '1' and entry.state ~= 'P' or not inverses or not inverted(entry.undo or {}, all) then
-        job = {action = '-', state = 'stuck'}
+        job = {action = '-', state = 'stuck', fence = int(seq + 1)}
       else
         refund(entry.costs, entry.child)
       end
       if job then
-        job.key, job.saga, job.of, job.attempts, job.due, job.fence = key, saga, of, 0, now, '0'
+        job.key, job.saga, job.of, job.attempts, job.due, job.fence = key, saga, of, 0, now, job.fence or '0'
         jobs[#jobs + 1] = job
       end
       if text then
@@ -167,7 +167,7 @@ local function rollback_saga()
 end
 
 local function give_up(key, job)
-  job.fence, job.state = '0', 'stuck'
+  job.fence, job.state = int(seq + 1), 'stuck'
   put_job(key, job)
   without('due', key)
   check('compensated:' .. key, false, 'COMPENSATION_STUCK', '', '', true)
@@ -214,6 +214,38 @@ local function compensated(key, job)
   return commit('KERNEL_COMPENSATED', action, {}, undo, '-')
 end
 
+local function again(key, job)
+  if job.action == '-' then
+    return {'KERNEL_COMPENSATION_FENCED'}
+  end
+  without('due', key)
+  job.attempts, job.due, job.fence, job.state = 0, now, '0', 'due'
+  put_job(key, job)
+  with('due', key)
+  return commit('KERNEL_COMPENSATION_RETRIED', job.action, {}, {}, '-')
+end
+
+-- Notes what a person decided about a compensation that is stuck: made up for, to be tried again, or left as it is.
+local function decide()
+  local key = ask.execution
+  if not get('j:' .. key) then
+    return {'KERNEL_COMPENSATION_UNKNOWN'}
+  end
+  local job = job_of(key)
+  if job.state ~= 'stuck' then
+    return {'KERNEL_COMPENSATION_NOT_STUCK'}
+  elseif job.fence ~= ask.fence then
+    return {'KERNEL_COMPENSATION_MOVED_ON'}
+  elseif ask.outcome == 'done' then
+    return compensated(key, job)
+  elseif ask.outcome == 'retry' then
+    return again(key, job)
+  end
+  job.fence = int(seq + 1)
+  put_job(key, job)
+  return commit('KERNEL_COMPENSATION_LEFT', job.action, {}, {}, '-')
+end
+
 -- Notes how a compensation ended.
 local function settle()
   local key = ask.execution
@@ -224,14 +256,7 @@ local function settle()
   if ask.outcome == 'done' then
     return compensated(key, job)
   elseif ask.outcome == 'retry' then
-    if job.action == '-' then
-      return {'KERNEL_COMPENSATION_FENCED'}
-    end
-    without('due', key)
-    job.attempts, job.due, job.fence, job.state = 0, now, '0', 'due'
-    put_job(key, job)
-    with('due', key)
-    return commit('KERNEL_COMPENSATION_RETRIED', job.action, {}, {}, '-')
+    return again(key, job)
   elseif job.fence ~= ask.fence or job.state == 'stuck' then
     return {'KERNEL_COMPENSATION_FENCED'}
   elseif job.attempts >= ATTEMPTS then

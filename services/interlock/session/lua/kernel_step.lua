@@ -307,6 +307,8 @@ elseif ask.op == 'claim' then
   return claim()
 elseif ask.op == 'settle' then
   return settle()
+elseif ask.op == 'decide' then
+  return decide()
 elseif ask.op == 'rollback' and ask.saga ~= '' then
   return rollback_saga()
 elseif ask.op == 'rollback' then
@@ -317,6 +319,8 @@ elseif ask.op == 'confirm' then
   return confirm()
 elseif ask.op == 'ticket' then
   return take_ticket()
+elseif ask.op == 'return_ticket' then
+  return return_ticket()
 elseif ask.op == 'lease' then
   return lease()
 elseif ask.op == 'give_back' then

@@ -37,6 +37,23 @@ local function take_ticket()
   return commit('KERNEL_TICKET_TAKEN', '', {}, {}, '-')
 end
 
+-- Leaves the line, wherever one stands in it; the next one's turn begins now if it was one's own.
+local function return_ticket()
+  local line, upto = standing()
+  for i, one in ipairs(line) do
+    if one[1] == ask.ticket then
+      table.remove(line, i)
+      if i == 1 then
+        upto = line[1] and now + line[1][2] or 0
+      end
+      put('tickets', in_line(line))
+      put('turn', int(upto))
+      return commit('KERNEL_TICKET_RETURNED', '', {}, {}, '-')
+    end
+  end
+  return {'KERNEL_TICKET_UNKNOWN'}
+end
+
 -- Uses up the ticket that an action names; the reason of a refusal, and how many are ahead, where it is another's turn.
 local function turned()
   local ticket, line, place = ask.ticket or '', standing(), nil

@@ -188,8 +188,12 @@ class WindowSpending:
             self.reply.set({"CRP-Spending-Left": left_text(_raised(self._left, back))})
 
     async def close(self) -> None:
-        """Charge what the calls came to of a window that will not be sealed. A failure is logged: the reservation then stays."""
+        """Charge what the calls came to of a window that will not be sealed. A failure is logged: the reservation then stays.
+
+        Without a reservation there is nothing to take its place in the session; the provider is paid all the same, so it is counted.
+        """
         if self._reserved is None:
+            self.settled()
             return
         amount, opened, deadline = self.total, self.opened, Deadline(self.peers.session.timeout_s)
         try:

@@ -40,6 +40,7 @@ _ASKS: dict[str, tuple[str, type[Any]]] = {
     "claim-compensation": ("claim", kernel_pb2.ClaimCompensationRequest),
     "settle-compensation": ("settle", kernel_pb2.SettleCompensationRequest),
     "ticket": ("ticket", kernel_pb2.TakeTicketRequest),
+    "return-ticket": ("return_ticket", kernel_pb2.ReturnTicketRequest),
     "lease": ("lease", kernel_pb2.LeaseRequest),
     "return": ("give_back", kernel_pb2.ReturnRequest),
     "emergency": ("emergency", kernel_pb2.EmergencyRequest),

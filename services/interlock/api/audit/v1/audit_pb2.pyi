@@ -2562,6 +2562,138 @@ class GetKernelRecordResponse(_message.Message):
 Global___GetKernelRecordResponse: _TypeAlias = GetKernelRecordResponse  # noqa: Y015
 
 @_typing.final
+class StuckCompensation(_message.Message):
+    """StuckCompensation is a compensation that waits for a person, as the chain of its kernel says."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_ID_FIELD_NUMBER: _builtins.int
+    EXECUTION_FIELD_NUMBER: _builtins.int
+    KERNEL_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    SAGA_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    OF_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
+    FENCE_FIELD_NUMBER: _builtins.int
+    STUCK_AT_FIELD_NUMBER: _builtins.int
+    LEFT_BY_FIELD_NUMBER: _builtins.int
+    LEFT_REASON_FIELD_NUMBER: _builtins.int
+    LEFT_AT_FIELD_NUMBER: _builtins.int
+    kernel_id: _builtins.str
+    """Id of the kernel's audit chain."""
+    execution: _builtins.str
+    """Key of the step that is to be made up for."""
+    kernel: _builtins.str
+    """Name of the kernel within its caller's scope; empty where its first record does not say."""
+    scope: _builtins.str
+    """Scope of the kernel's caller; empty where its first record does not say."""
+    saga: _builtins.str
+    """Key of the saga."""
+    action: _builtins.str
+    """Id of the compensating action; empty: a person has to make up for the step."""
+    of: _builtins.str
+    """Id of the step's action; "-" where its record was too old."""
+    attempts: _builtins.int
+    """How often it was handed out."""
+    fence: _builtins.int
+    """Number of the record that says that it is stuck, or that it was left."""
+    stuck_at: _builtins.str
+    """Since when it is stuck, ISO 8601 in UTC by the store's clock."""
+    left_by: _builtins.str
+    """Reviewer who left it as it is last; empty: nobody did."""
+    left_reason: _builtins.str
+    """Why it was left."""
+    left_at: _builtins.str
+    """When it was left, ISO 8601 in UTC by the store's clock."""
+    def __init__(
+        self,
+        *,
+        kernel_id: _builtins.str = ...,
+        execution: _builtins.str = ...,
+        kernel: _builtins.str = ...,
+        scope: _builtins.str = ...,
+        saga: _builtins.str = ...,
+        action: _builtins.str = ...,
+        of: _builtins.str = ...,
+        attempts: _builtins.int = ...,
+        fence: _builtins.int = ...,
+        stuck_at: _builtins.str = ...,
+        left_by: _builtins.str = ...,
+        left_reason: _builtins.str = ...,
+        left_at: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "attempts", b"attempts", "execution", b"execution", "fence", b"fence", "kernel", b"kernel", "kernel_id", b"kernel_id", "left_at", b"left_at", "left_by", b"left_by", "left_reason", b"left_reason", "of", b"of", "saga", b"saga", "scope", b"scope", "stuck_at", b"stuck_at"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StuckCompensation: _TypeAlias = StuckCompensation  # noqa: Y015
+
+@_typing.final
+class ListStuckRequest(_message.Message):
+    """ListStuckRequest asks for a page."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AFTER_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    limit: _builtins.int
+    """At most so many, 1 to 200; 0: 50."""
+    @_builtins.property
+    def after(self) -> Global___StuckCompensation:
+        """The last one of the page before, of which stuck_at, kernel_id and execution are read; unset: from the oldest on."""
+
+    def __init__(
+        self,
+        *,
+        after: Global___StuckCompensation | None = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "limit", b"limit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListStuckRequest: _TypeAlias = ListStuckRequest  # noqa: Y015
+
+@_typing.final
+class ListStuckResponse(_message.Message):
+    """ListStuckResponse carries a page."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEMS_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    """Whether there are more."""
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___StuckCompensation]:
+        """The oldest first."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when they cannot be read."""
+
+    def __init__(
+        self,
+        *,
+        items: _abc.Iterable[Global___StuckCompensation] | None = ...,
+        more: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "more", b"more", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListStuckResponse: _TypeAlias = ListStuckResponse  # noqa: Y015
+
+@_typing.final
 class SealDecisionRequest(_message.Message):
     """SealDecisionRequest carries records of one experiment."""
 

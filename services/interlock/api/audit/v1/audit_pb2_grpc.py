@@ -160,6 +160,11 @@ class AuditServiceStub:
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordResponse.FromString,
                 _registered_method=True)
+        self.ListStuck = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/ListStuck',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListStuckRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListStuckResponse.FromString,
+                _registered_method=True)
         self.SealDecision = channel.unary_unary(
                 '/interlock.api.audit.v1.AuditService/SealDecision',
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.SealDecisionRequest.SerializeToString,
@@ -395,6 +400,13 @@ class AuditServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListStuck(self, request, context):
+        """ListStuck lists the compensations of all kernels that wait for a person, the oldest first (KRN-5).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SealDecision(self, request, context):
         """SealDecision appends records of an experiment to its chain, by the rule of SealKernel. Refused with CONFLICT
         (DECISION_CHAIN_CONFLICT) where the chain has another record in their place, and then nothing is appended.
@@ -566,6 +578,11 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.GetKernelRecord,
                     request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordRequest.FromString,
                     response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordResponse.SerializeToString,
+            ),
+            'ListStuck': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListStuck,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListStuckRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListStuckResponse.SerializeToString,
             ),
             'SealDecision': grpc.unary_unary_rpc_method_handler(
                     servicer.SealDecision,
@@ -1274,6 +1291,33 @@ class AuditService:
             '/interlock.api.audit.v1.AuditService/GetKernelRecord',
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordRequest.SerializeToString,
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetKernelRecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListStuck(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/ListStuck',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListStuckRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListStuckResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -118,6 +118,8 @@ class AuditServiceStub:
     """
     GetKernelRecord: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetKernelRecordRequest, _audit_pb2.GetKernelRecordResponse]
     """GetKernelRecord reads the sealed records of a kernel after one, from a chain that verifies."""
+    ListStuck: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ListStuckRequest, _audit_pb2.ListStuckResponse]
+    """ListStuck lists the compensations of all kernels that wait for a person, the oldest first (KRN-5)."""
     SealDecision: _grpc.UnaryUnaryMultiCallable[_audit_pb2.SealDecisionRequest, _audit_pb2.SealDecisionResponse]
     """SealDecision appends records of an experiment to its chain, by the rule of SealKernel. Refused with CONFLICT
     (DECISION_CHAIN_CONFLICT) where the chain has another record in their place, and then nothing is appended.
@@ -225,6 +227,8 @@ class AuditServiceAsyncStub(AuditServiceStub):
     """
     GetKernelRecord: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetKernelRecordRequest, _audit_pb2.GetKernelRecordResponse]  # type: ignore[assignment]
     """GetKernelRecord reads the sealed records of a kernel after one, from a chain that verifies."""
+    ListStuck: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListStuckRequest, _audit_pb2.ListStuckResponse]  # type: ignore[assignment]
+    """ListStuck lists the compensations of all kernels that wait for a person, the oldest first (KRN-5)."""
     SealDecision: _aio.UnaryUnaryMultiCallable[_audit_pb2.SealDecisionRequest, _audit_pb2.SealDecisionResponse]  # type: ignore[assignment]
     """SealDecision appends records of an experiment to its chain, by the rule of SealKernel. Refused with CONFLICT
     (DECISION_CHAIN_CONFLICT) where the chain has another record in their place, and then nothing is appended.
@@ -479,6 +483,14 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_audit_pb2.GetKernelRecordResponse, _abc.Awaitable[_audit_pb2.GetKernelRecordResponse]]:
         """GetKernelRecord reads the sealed records of a kernel after one, from a chain that verifies."""
+
+    @_abc_1.abstractmethod
+    def ListStuck(
+        self,
+        request: _audit_pb2.ListStuckRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.ListStuckResponse, _abc.Awaitable[_audit_pb2.ListStuckResponse]]:
+        """ListStuck lists the compensations of all kernels that wait for a person, the oldest first (KRN-5)."""
 
     @_abc_1.abstractmethod
     def SealDecision(

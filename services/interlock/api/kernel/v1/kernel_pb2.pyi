@@ -1413,6 +1413,60 @@ class TakeTicketResponse(_message.Message):
 Global___TakeTicketResponse: _TypeAlias = TakeTicketResponse  # noqa: Y015
 
 @_typing.final
+class ReturnTicketRequest(_message.Message):
+    """ReturnTicketRequest names a ticket that is not used."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_FIELD_NUMBER: _builtins.int
+    TICKET_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    kernel: _builtins.str
+    """Name of the kernel."""
+    ticket: _builtins.str
+    """Key of the ticket."""
+    key: _builtins.str
+    """Idempotency key of this call."""
+    def __init__(
+        self,
+        *,
+        kernel: _builtins.str = ...,
+        ticket: _builtins.str = ...,
+        key: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kernel", b"kernel", "key", b"key", "ticket", b"ticket"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReturnTicketRequest: _TypeAlias = ReturnTicketRequest  # noqa: Y015
+
+@_typing.final
+class ReturnTicketResponse(_message.Message):
+    """ReturnTicketResponse is the outcome."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERDICT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def verdict(self) -> Global___Verdict:
+        """The verdict."""
+
+    def __init__(
+        self,
+        *,
+        verdict: Global___Verdict | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["verdict", b"verdict"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReturnTicketResponse: _TypeAlias = ReturnTicketResponse  # noqa: Y015
+
+@_typing.final
 class BeginSagaRequest(_message.Message):
     """BeginSagaRequest opens a saga."""
 
@@ -1549,7 +1603,7 @@ class Compensation(_message.Message):
     attempts: _builtins.int
     """How often it was handed out."""
     fence: _builtins.int
-    """Fence of the claim; 0: it is nobody's."""
+    """Fence of the claim; 0: it is nobody's. Of one that is stuck, the number of the record that says so."""
     due_at_ms: _builtins.int
     """When it is handed out (again), or when the claim ends, milliseconds since the epoch by the store's clock."""
     stuck: _builtins.bool

@@ -111,6 +111,11 @@ class KernelServiceStub:
                 request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.TakeTicketRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.TakeTicketResponse.FromString,
                 _registered_method=True)
+        self.ReturnTicket = channel.unary_unary(
+                '/interlock.api.kernel.v1.KernelService/ReturnTicket',
+                request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ReturnTicketRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ReturnTicketResponse.FromString,
+                _registered_method=True)
         self.Lease = channel.unary_unary(
                 '/interlock.api.kernel.v1.KernelService/Lease',
                 request_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.LeaseRequest.SerializeToString,
@@ -248,6 +253,13 @@ class KernelServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReturnTicket(self, request, context):
+        """ReturnTicket leaves the line: whoever took a ticket and does not act after all holds the others up no longer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Lease(self, request, context):
         """Lease takes a slice of a budget to be spent without a round trip. It is spent in the ledger from the moment of the grant.
         """
@@ -348,6 +360,11 @@ def add_KernelServiceServicer_to_server(servicer, server):
                     servicer.TakeTicket,
                     request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.TakeTicketRequest.FromString,
                     response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.TakeTicketResponse.SerializeToString,
+            ),
+            'ReturnTicket': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReturnTicket,
+                    request_deserializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ReturnTicketRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ReturnTicketResponse.SerializeToString,
             ),
             'Lease': grpc.unary_unary_rpc_method_handler(
                     servicer.Lease,
@@ -755,6 +772,33 @@ class KernelService:
             '/interlock.api.kernel.v1.KernelService/TakeTicket',
             interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.TakeTicketRequest.SerializeToString,
             interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.TakeTicketResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReturnTicket(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.kernel.v1.KernelService/ReturnTicket',
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ReturnTicketRequest.SerializeToString,
+            interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2.ReturnTicketResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -81,6 +81,8 @@ class KernelServiceStub:
     stands, an action on a version that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its
     ticket up.
     """
+    ReturnTicket: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.ReturnTicketRequest, _kernel_pb2.ReturnTicketResponse]
+    """ReturnTicket leaves the line: whoever took a ticket and does not act after all holds the others up no longer."""
     Lease: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.LeaseRequest, _kernel_pb2.LeaseResponse]
     """Lease takes a slice of a budget to be spent without a round trip. It is spent in the ledger from the moment of the grant."""
     Return: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.ReturnRequest, _kernel_pb2.ReturnResponse]
@@ -143,6 +145,8 @@ class KernelServiceAsyncStub(KernelServiceStub):
     stands, an action on a version that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its
     ticket up.
     """
+    ReturnTicket: _aio.UnaryUnaryMultiCallable[_kernel_pb2.ReturnTicketRequest, _kernel_pb2.ReturnTicketResponse]  # type: ignore[assignment]
+    """ReturnTicket leaves the line: whoever took a ticket and does not act after all holds the others up no longer."""
     Lease: _aio.UnaryUnaryMultiCallable[_kernel_pb2.LeaseRequest, _kernel_pb2.LeaseResponse]  # type: ignore[assignment]
     """Lease takes a slice of a budget to be spent without a round trip. It is spent in the ledger from the moment of the grant."""
     Return: _aio.UnaryUnaryMultiCallable[_kernel_pb2.ReturnRequest, _kernel_pb2.ReturnResponse]  # type: ignore[assignment]
@@ -286,6 +290,14 @@ class KernelServiceServicer(metaclass=_abc_1.ABCMeta):
         stands, an action on a version that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its
         ticket up.
         """
+
+    @_abc_1.abstractmethod
+    def ReturnTicket(
+        self,
+        request: _kernel_pb2.ReturnTicketRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_kernel_pb2.ReturnTicketResponse, _abc.Awaitable[_kernel_pb2.ReturnTicketResponse]]:
+        """ReturnTicket leaves the line: whoever took a ticket and does not act after all holds the others up no longer."""
 
     @_abc_1.abstractmethod
     def Lease(

@@ -25,10 +25,11 @@ _sym_db = _symbol_database.Default()
 from interlock.api.audit.v1 import audit_pb2 as interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2
 from interlock.api.common.v1 import common_pb2 as interlock_dot_api_dot_common_dot_v1_dot_common__pb2
 from interlock.api.dpe.v1 import dpe_pb2 as interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2
+from interlock.api.kernel.v1 import kernel_pb2 as interlock_dot_api_dot_kernel_dot_v1_dot_kernel__pb2
 from interlock.api.session.v1 import session_pb2 as interlock_dot_api_dot_session_dot_v1_dot_session__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*interlock/api/oversight/v1/oversight.proto\x12\x1ainterlock.api.oversight.v1\x1a\"interlock/api/audit/v1/audit.proto\x1a$interlock/api/common/v1/common.proto\x1a\x1einterlock/api/dpe/v1/dpe.proto\x1a&interlock/api/session/v1/session.proto\"\'\n\x10\x43hallengeRequest\x12\x13\n\x0breviewer_id\x18\x01 \x01(\t\"m\n\x11\x43hallengeResponse\x12\x11\n\tchallenge\x18\x01 \x01(\t\x12\x12\n\nexpires_at\x18\x02 \x01(\t\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"J\n\rSignInRequest\x12\x13\n\x0breviewer_id\x18\x01 \x01(\t\x12\x11\n\tchallenge\x18\x02 \x01(\t\x12\x11\n\tsignature\x18\x03 \x01(\x0c\"g\n\x0eSignInResponse\x12\x0e\n\x06\x62\x65\x61rer\x18\x01 \x01(\t\x12\x12\n\nexpires_at\x18\x02 \x01(\t\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"w\n\x0fListHeldRequest\x12\x32\n\x06status\x18\x01 \x01(\x0e\x32\".interlock.api.audit.v1.HeldStatus\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\t\x12\r\n\x05limit\x18\x04 \x01(\x05\"\x84\x01\n\x10ListHeldResponse\x12/\n\x05items\x18\x01 \x03(\x0b\x32 .interlock.api.audit.v1.HeldItem\x12\x0c\n\x04more\x18\x02 \x01(\x08\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"7\n\x0eGetHeldRequest\x12\x11\n\twindow_id\x18\x01 \x01(\t\x12\x12\n\nstate_only\x18\x02 \x01(\x08\"\xa2\x03\n\x0fGetHeldResponse\x12.\n\x04item\x18\x01 \x01(\x0b\x32 .interlock.api.audit.v1.HeldItem\x12\x0c\n\x04text\x18\x02 \x01(\t\x12,\n\x06report\x18\x03 \x01(\x0b\x32\x1c.interlock.api.dpe.v1.Report\x12\x33\n\x08sessions\x18\x04 \x03(\x0b\x32!.interlock.api.session.v1.Session\x12\x10\n\x08question\x18\x05 \x01(\t\x12K\n\x08\x65vidence\x18\x06 \x03(\x0b\x32\x39.interlock.api.oversight.v1.GetHeldResponse.EvidenceEntry\x12\x13\n\x0bkept_reason\x18\x07 \x01(\t\x12\x16\n\x0ekept_directive\x18\x08 \x01(\t\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\x1a/\n\rEvidenceEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"A\n\rDecideRequest\x12\x11\n\twindow_id\x18\x01 \x01(\t\x12\r\n\x05token\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"s\n\x0e\x44\x65\x63ideResponse\x12.\n\x04item\x18\x01 \x01(\x0b\x32 .interlock.api.audit.v1.HeldItem\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal2\x89\x04\n\x10OversightService\x12h\n\tChallenge\x12,.interlock.api.oversight.v1.ChallengeRequest\x1a-.interlock.api.oversight.v1.ChallengeResponse\x12_\n\x06SignIn\x12).interlock.api.oversight.v1.SignInRequest\x1a*.interlock.api.oversight.v1.SignInResponse\x12\x65\n\x08ListHeld\x12+.interlock.api.oversight.v1.ListHeldRequest\x1a,.interlock.api.oversight.v1.ListHeldResponse\x12\x62\n\x07GetHeld\x12*.interlock.api.oversight.v1.GetHeldRequest\x1a+.interlock.api.oversight.v1.GetHeldResponse\x12_\n\x06\x44\x65\x63ide\x12).interlock.api.oversight.v1.DecideRequest\x1a*.interlock.api.oversight.v1.DecideResponseBw\n\x1e\x64\x65v.interlock.api.oversight.v1B\x0eOversightProtoP\x01ZCinterlock.dev/clients/go/gen/interlock/api/oversight/v1;oversightv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*interlock/api/oversight/v1/oversight.proto\x12\x1ainterlock.api.oversight.v1\x1a\"interlock/api/audit/v1/audit.proto\x1a$interlock/api/common/v1/common.proto\x1a\x1einterlock/api/dpe/v1/dpe.proto\x1a$interlock/api/kernel/v1/kernel.proto\x1a&interlock/api/session/v1/session.proto\"\'\n\x10\x43hallengeRequest\x12\x13\n\x0breviewer_id\x18\x01 \x01(\t\"m\n\x11\x43hallengeResponse\x12\x11\n\tchallenge\x18\x01 \x01(\t\x12\x12\n\nexpires_at\x18\x02 \x01(\t\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"J\n\rSignInRequest\x12\x13\n\x0breviewer_id\x18\x01 \x01(\t\x12\x11\n\tchallenge\x18\x02 \x01(\t\x12\x11\n\tsignature\x18\x03 \x01(\x0c\"g\n\x0eSignInResponse\x12\x0e\n\x06\x62\x65\x61rer\x18\x01 \x01(\t\x12\x12\n\nexpires_at\x18\x02 \x01(\t\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"w\n\x0fListHeldRequest\x12\x32\n\x06status\x18\x01 \x01(\x0e\x32\".interlock.api.audit.v1.HeldStatus\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\t\x12\r\n\x05limit\x18\x04 \x01(\x05\"\x84\x01\n\x10ListHeldResponse\x12/\n\x05items\x18\x01 \x03(\x0b\x32 .interlock.api.audit.v1.HeldItem\x12\x0c\n\x04more\x18\x02 \x01(\x08\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"7\n\x0eGetHeldRequest\x12\x11\n\twindow_id\x18\x01 \x01(\t\x12\x12\n\nstate_only\x18\x02 \x01(\x08\"\xa2\x03\n\x0fGetHeldResponse\x12.\n\x04item\x18\x01 \x01(\x0b\x32 .interlock.api.audit.v1.HeldItem\x12\x0c\n\x04text\x18\x02 \x01(\t\x12,\n\x06report\x18\x03 \x01(\x0b\x32\x1c.interlock.api.dpe.v1.Report\x12\x33\n\x08sessions\x18\x04 \x03(\x0b\x32!.interlock.api.session.v1.Session\x12\x10\n\x08question\x18\x05 \x01(\t\x12K\n\x08\x65vidence\x18\x06 \x03(\x0b\x32\x39.interlock.api.oversight.v1.GetHeldResponse.EvidenceEntry\x12\x13\n\x0bkept_reason\x18\x07 \x01(\t\x12\x16\n\x0ekept_directive\x18\x08 \x01(\t\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\x1a/\n\rEvidenceEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"A\n\rDecideRequest\x12\x11\n\twindow_id\x18\x01 \x01(\t\x12\r\n\x05token\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"s\n\x0e\x44\x65\x63ideResponse\x12.\n\x04item\x18\x01 \x01(\x0b\x32 .interlock.api.audit.v1.HeldItem\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"[\n\x10ListStuckRequest\x12\x38\n\x05\x61\x66ter\x18\x01 \x01(\x0b\x32).interlock.api.audit.v1.StuckCompensation\x12\r\n\x05limit\x18\x02 \x01(\x05\"\x8e\x01\n\x11ListStuckResponse\x12\x38\n\x05items\x18\x01 \x03(\x0b\x32).interlock.api.audit.v1.StuckCompensation\x12\x0c\n\x04more\x18\x02 \x01(\x08\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"7\n\x0fGetStuckRequest\x12\x11\n\tkernel_id\x18\x01 \x01(\t\x12\x11\n\texecution\x18\x02 \x01(\t\"\xdf\x01\n\x10GetStuckResponse\x12\x0e\n\x06kernel\x18\x01 \x01(\t\x12\r\n\x05scope\x18\x02 \x01(\t\x12;\n\x0c\x63ompensation\x18\x03 \x01(\x0b\x32%.interlock.api.kernel.v1.Compensation\x12<\n\tdescribed\x18\x04 \x01(\x0b\x32).interlock.api.kernel.v1.DescribeResponse\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"Y\n\x12\x44\x65\x63ideStuckRequest\x12\x11\n\tkernel_id\x18\x01 \x01(\t\x12\x11\n\texecution\x18\x02 \x01(\t\x12\r\n\x05token\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\"{\n\x13\x44\x65\x63ideStuckResponse\x12\x31\n\x07verdict\x18\x01 \x01(\x0b\x32 .interlock.api.kernel.v1.Verdict\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal2\xca\x06\n\x10OversightService\x12h\n\tChallenge\x12,.interlock.api.oversight.v1.ChallengeRequest\x1a-.interlock.api.oversight.v1.ChallengeResponse\x12_\n\x06SignIn\x12).interlock.api.oversight.v1.SignInRequest\x1a*.interlock.api.oversight.v1.SignInResponse\x12\x65\n\x08ListHeld\x12+.interlock.api.oversight.v1.ListHeldRequest\x1a,.interlock.api.oversight.v1.ListHeldResponse\x12\x62\n\x07GetHeld\x12*.interlock.api.oversight.v1.GetHeldRequest\x1a+.interlock.api.oversight.v1.GetHeldResponse\x12_\n\x06\x44\x65\x63ide\x12).interlock.api.oversight.v1.DecideRequest\x1a*.interlock.api.oversight.v1.DecideResponse\x12h\n\tListStuck\x12,.interlock.api.oversight.v1.ListStuckRequest\x1a-.interlock.api.oversight.v1.ListStuckResponse\x12\x65\n\x08GetStuck\x12+.interlock.api.oversight.v1.GetStuckRequest\x1a,.interlock.api.oversight.v1.GetStuckResponse\x12n\n\x0b\x44\x65\x63ideStuck\x12..interlock.api.oversight.v1.DecideStuckRequest\x1a/.interlock.api.oversight.v1.DecideStuckResponseBw\n\x1e\x64\x65v.interlock.api.oversight.v1B\x0eOversightProtoP\x01ZCinterlock.dev/clients/go/gen/interlock/api/oversight/v1;oversightv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,28 +39,40 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\036dev.interlock.api.oversight.v1B\016OversightProtoP\001ZCinterlock.dev/clients/go/gen/interlock/api/oversight/v1;oversightv1'
   _globals['_GETHELDRESPONSE_EVIDENCEENTRY']._loaded_options = None
   _globals['_GETHELDRESPONSE_EVIDENCEENTRY']._serialized_options = b'8\001'
-  _globals['_CHALLENGEREQUEST']._serialized_start=220
-  _globals['_CHALLENGEREQUEST']._serialized_end=259
-  _globals['_CHALLENGERESPONSE']._serialized_start=261
-  _globals['_CHALLENGERESPONSE']._serialized_end=370
-  _globals['_SIGNINREQUEST']._serialized_start=372
-  _globals['_SIGNINREQUEST']._serialized_end=446
-  _globals['_SIGNINRESPONSE']._serialized_start=448
-  _globals['_SIGNINRESPONSE']._serialized_end=551
-  _globals['_LISTHELDREQUEST']._serialized_start=553
-  _globals['_LISTHELDREQUEST']._serialized_end=672
-  _globals['_LISTHELDRESPONSE']._serialized_start=675
-  _globals['_LISTHELDRESPONSE']._serialized_end=807
-  _globals['_GETHELDREQUEST']._serialized_start=809
-  _globals['_GETHELDREQUEST']._serialized_end=864
-  _globals['_GETHELDRESPONSE']._serialized_start=867
-  _globals['_GETHELDRESPONSE']._serialized_end=1285
-  _globals['_GETHELDRESPONSE_EVIDENCEENTRY']._serialized_start=1238
-  _globals['_GETHELDRESPONSE_EVIDENCEENTRY']._serialized_end=1285
-  _globals['_DECIDEREQUEST']._serialized_start=1287
-  _globals['_DECIDEREQUEST']._serialized_end=1352
-  _globals['_DECIDERESPONSE']._serialized_start=1354
-  _globals['_DECIDERESPONSE']._serialized_end=1469
-  _globals['_OVERSIGHTSERVICE']._serialized_start=1472
-  _globals['_OVERSIGHTSERVICE']._serialized_end=1993
+  _globals['_CHALLENGEREQUEST']._serialized_start=258
+  _globals['_CHALLENGEREQUEST']._serialized_end=297
+  _globals['_CHALLENGERESPONSE']._serialized_start=299
+  _globals['_CHALLENGERESPONSE']._serialized_end=408
+  _globals['_SIGNINREQUEST']._serialized_start=410
+  _globals['_SIGNINREQUEST']._serialized_end=484
+  _globals['_SIGNINRESPONSE']._serialized_start=486
+  _globals['_SIGNINRESPONSE']._serialized_end=589
+  _globals['_LISTHELDREQUEST']._serialized_start=591
+  _globals['_LISTHELDREQUEST']._serialized_end=710
+  _globals['_LISTHELDRESPONSE']._serialized_start=713
+  _globals['_LISTHELDRESPONSE']._serialized_end=845
+  _globals['_GETHELDREQUEST']._serialized_start=847
+  _globals['_GETHELDREQUEST']._serialized_end=902
+  _globals['_GETHELDRESPONSE']._serialized_start=905
+  _globals['_GETHELDRESPONSE']._serialized_end=1323
+  _globals['_GETHELDRESPONSE_EVIDENCEENTRY']._serialized_start=1276
+  _globals['_GETHELDRESPONSE_EVIDENCEENTRY']._serialized_end=1323
+  _globals['_DECIDEREQUEST']._serialized_start=1325
+  _globals['_DECIDEREQUEST']._serialized_end=1390
+  _globals['_DECIDERESPONSE']._serialized_start=1392
+  _globals['_DECIDERESPONSE']._serialized_end=1507
+  _globals['_LISTSTUCKREQUEST']._serialized_start=1509
+  _globals['_LISTSTUCKREQUEST']._serialized_end=1600
+  _globals['_LISTSTUCKRESPONSE']._serialized_start=1603
+  _globals['_LISTSTUCKRESPONSE']._serialized_end=1745
+  _globals['_GETSTUCKREQUEST']._serialized_start=1747
+  _globals['_GETSTUCKREQUEST']._serialized_end=1802
+  _globals['_GETSTUCKRESPONSE']._serialized_start=1805
+  _globals['_GETSTUCKRESPONSE']._serialized_end=2028
+  _globals['_DECIDESTUCKREQUEST']._serialized_start=2030
+  _globals['_DECIDESTUCKREQUEST']._serialized_end=2119
+  _globals['_DECIDESTUCKRESPONSE']._serialized_start=2121
+  _globals['_DECIDESTUCKRESPONSE']._serialized_end=2244
+  _globals['_OVERSIGHTSERVICE']._serialized_start=2247
+  _globals['_OVERSIGHTSERVICE']._serialized_end=3089
 # @@protoc_insertion_point(module_scope)

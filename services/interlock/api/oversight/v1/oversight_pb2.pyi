@@ -10,6 +10,7 @@ from google.protobuf.internal import containers as _containers
 from interlock.api.audit.v1 import audit_pb2 as _audit_pb2
 from interlock.api.common.v1 import common_pb2 as _common_pb2
 from interlock.api.dpe.v1 import dpe_pb2 as _dpe_pb2
+from interlock.api.kernel.v1 import kernel_pb2 as _kernel_pb2
 from interlock.api.session.v1 import session_pb2 as _session_pb2
 import builtins as _builtins
 import sys
@@ -375,3 +376,199 @@ class DecideResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DecideResponse: _TypeAlias = DecideResponse  # noqa: Y015
+
+@_typing.final
+class ListStuckRequest(_message.Message):
+    """ListStuckRequest asks for a page."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AFTER_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    limit: _builtins.int
+    """At most so many, 1 to 200; 0: 50."""
+    @_builtins.property
+    def after(self) -> _audit_pb2.StuckCompensation:
+        """The last one of the page before; unset: from the oldest on."""
+
+    def __init__(
+        self,
+        *,
+        after: _audit_pb2.StuckCompensation | None = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "limit", b"limit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListStuckRequest: _TypeAlias = ListStuckRequest  # noqa: Y015
+
+@_typing.final
+class ListStuckResponse(_message.Message):
+    """ListStuckResponse carries a page or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEMS_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    """Whether there are more."""
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[_audit_pb2.StuckCompensation]:
+        """The oldest first."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when they cannot be read."""
+
+    def __init__(
+        self,
+        *,
+        items: _abc.Iterable[_audit_pb2.StuckCompensation] | None = ...,
+        more: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "more", b"more", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListStuckResponse: _TypeAlias = ListStuckResponse  # noqa: Y015
+
+@_typing.final
+class GetStuckRequest(_message.Message):
+    """GetStuckRequest names a compensation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_ID_FIELD_NUMBER: _builtins.int
+    EXECUTION_FIELD_NUMBER: _builtins.int
+    kernel_id: _builtins.str
+    """Id of the kernel's audit chain."""
+    execution: _builtins.str
+    """Key of the step."""
+    def __init__(
+        self,
+        *,
+        kernel_id: _builtins.str = ...,
+        execution: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["execution", b"execution", "kernel_id", b"kernel_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetStuckRequest: _TypeAlias = GetStuckRequest  # noqa: Y015
+
+@_typing.final
+class GetStuckResponse(_message.Message):
+    """GetStuckResponse carries what a reviewer needs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    COMPENSATION_FIELD_NUMBER: _builtins.int
+    DESCRIBED_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    kernel: _builtins.str
+    """Name of the kernel within its caller's scope; empty where its first record does not say."""
+    scope: _builtins.str
+    """Scope of the kernel's caller; empty where its first record does not say."""
+    @_builtins.property
+    def compensation(self) -> _kernel_pb2.Compensation:
+        """The compensation as it stands now."""
+
+    @_builtins.property
+    def described(self) -> _kernel_pb2.DescribeResponse:
+        """The kernel as it stands now."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when it cannot be shown: KERNEL_COMPENSATION_UNKNOWN where it was made up for."""
+
+    def __init__(
+        self,
+        *,
+        kernel: _builtins.str = ...,
+        scope: _builtins.str = ...,
+        compensation: _kernel_pb2.Compensation | None = ...,
+        described: _kernel_pb2.DescribeResponse | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["compensation", b"compensation", "described", b"described", "refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["compensation", b"compensation", "described", b"described", "kernel", b"kernel", "refusal", b"refusal", "scope", b"scope"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetStuckResponse: _TypeAlias = GetStuckResponse  # noqa: Y015
+
+@_typing.final
+class DecideStuckRequest(_message.Message):
+    """DecideStuckRequest carries a signed decision."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_ID_FIELD_NUMBER: _builtins.int
+    EXECUTION_FIELD_NUMBER: _builtins.int
+    TOKEN_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    kernel_id: _builtins.str
+    """Id of the kernel's audit chain."""
+    execution: _builtins.str
+    """Key of the step."""
+    token: _builtins.str
+    """The reviewer's token: approved:sha256:… of action compensate, which names kernel, step, record and outcome."""
+    reason: _builtins.str
+    """Why, one word of domain/kernel/stuck.py."""
+    def __init__(
+        self,
+        *,
+        kernel_id: _builtins.str = ...,
+        execution: _builtins.str = ...,
+        token: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["execution", b"execution", "kernel_id", b"kernel_id", "reason", b"reason", "token", b"token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecideStuckRequest: _TypeAlias = DecideStuckRequest  # noqa: Y015
+
+@_typing.final
+class DecideStuckResponse(_message.Message):
+    """DecideStuckResponse is the outcome; the decision is sealed in the kernel's chain."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERDICT_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def verdict(self) -> _kernel_pb2.Verdict:
+        """The verdict; rejected where an invariant would not hold after the effects of the compensation."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing was decided."""
+
+    def __init__(
+        self,
+        *,
+        verdict: _kernel_pb2.Verdict | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "verdict", b"verdict"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecideStuckResponse: _TypeAlias = DecideStuckResponse  # noqa: Y015

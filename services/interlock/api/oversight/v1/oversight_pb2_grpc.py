@@ -63,6 +63,21 @@ class OversightServiceStub:
                 request_serializer=interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.DecideRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.DecideResponse.FromString,
                 _registered_method=True)
+        self.ListStuck = channel.unary_unary(
+                '/interlock.api.oversight.v1.OversightService/ListStuck',
+                request_serializer=interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.ListStuckRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.ListStuckResponse.FromString,
+                _registered_method=True)
+        self.GetStuck = channel.unary_unary(
+                '/interlock.api.oversight.v1.OversightService/GetStuck',
+                request_serializer=interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.GetStuckRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.GetStuckResponse.FromString,
+                _registered_method=True)
+        self.DecideStuck = channel.unary_unary(
+                '/interlock.api.oversight.v1.OversightService/DecideStuck',
+                request_serializer=interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.DecideStuckRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.DecideStuckResponse.FromString,
+                _registered_method=True)
 
 
 class OversightServiceServicer:
@@ -107,6 +122,27 @@ class OversightServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListStuck(self, request, context):
+        """ListStuck lists the compensations of sagas that wait for a person, the oldest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetStuck(self, request, context):
+        """GetStuck shows one with what a reviewer needs to judge it: its step, its compensation, and the kernel as it stands.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DecideStuck(self, request, context):
+        """DecideStuck carries a reviewer's signed decision about one, an approval for the action compensate.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OversightServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -134,6 +170,21 @@ def add_OversightServiceServicer_to_server(servicer, server):
                     servicer.Decide,
                     request_deserializer=interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.DecideRequest.FromString,
                     response_serializer=interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.DecideResponse.SerializeToString,
+            ),
+            'ListStuck': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListStuck,
+                    request_deserializer=interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.ListStuckRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.ListStuckResponse.SerializeToString,
+            ),
+            'GetStuck': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetStuck,
+                    request_deserializer=interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.GetStuckRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.GetStuckResponse.SerializeToString,
+            ),
+            'DecideStuck': grpc.unary_unary_rpc_method_handler(
+                    servicer.DecideStuck,
+                    request_deserializer=interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.DecideStuckRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.DecideStuckResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -275,6 +326,87 @@ class OversightService:
             '/interlock.api.oversight.v1.OversightService/Decide',
             interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.DecideRequest.SerializeToString,
             interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.DecideResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListStuck(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.oversight.v1.OversightService/ListStuck',
+            interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.ListStuckRequest.SerializeToString,
+            interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.ListStuckResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetStuck(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.oversight.v1.OversightService/GetStuck',
+            interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.GetStuckRequest.SerializeToString,
+            interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.GetStuckResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DecideStuck(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.oversight.v1.OversightService/DecideStuck',
+            interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.DecideStuckRequest.SerializeToString,
+            interlock_dot_api_dot_oversight_dot_v1_dot_oversight__pb2.DecideStuckResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -47,6 +47,12 @@ class OversightServiceStub:
     """GetHeld shows a held response with everything that a reviewer needs to judge it."""
     Decide: _grpc.UnaryUnaryMultiCallable[_oversight_pb2.DecideRequest, _oversight_pb2.DecideResponse]
     """Decide carries a reviewer's signed decision, an approval for the action release or reject."""
+    ListStuck: _grpc.UnaryUnaryMultiCallable[_oversight_pb2.ListStuckRequest, _oversight_pb2.ListStuckResponse]
+    """ListStuck lists the compensations of sagas that wait for a person, the oldest first."""
+    GetStuck: _grpc.UnaryUnaryMultiCallable[_oversight_pb2.GetStuckRequest, _oversight_pb2.GetStuckResponse]
+    """GetStuck shows one with what a reviewer needs to judge it: its step, its compensation, and the kernel as it stands."""
+    DecideStuck: _grpc.UnaryUnaryMultiCallable[_oversight_pb2.DecideStuckRequest, _oversight_pb2.DecideStuckResponse]
+    """DecideStuck carries a reviewer's signed decision about one, an approval for the action compensate."""
 
 @_typing.type_check_only
 class OversightServiceAsyncStub(OversightServiceStub):
@@ -67,6 +73,12 @@ class OversightServiceAsyncStub(OversightServiceStub):
     """GetHeld shows a held response with everything that a reviewer needs to judge it."""
     Decide: _aio.UnaryUnaryMultiCallable[_oversight_pb2.DecideRequest, _oversight_pb2.DecideResponse]  # type: ignore[assignment]
     """Decide carries a reviewer's signed decision, an approval for the action release or reject."""
+    ListStuck: _aio.UnaryUnaryMultiCallable[_oversight_pb2.ListStuckRequest, _oversight_pb2.ListStuckResponse]  # type: ignore[assignment]
+    """ListStuck lists the compensations of sagas that wait for a person, the oldest first."""
+    GetStuck: _aio.UnaryUnaryMultiCallable[_oversight_pb2.GetStuckRequest, _oversight_pb2.GetStuckResponse]  # type: ignore[assignment]
+    """GetStuck shows one with what a reviewer needs to judge it: its step, its compensation, and the kernel as it stands."""
+    DecideStuck: _aio.UnaryUnaryMultiCallable[_oversight_pb2.DecideStuckRequest, _oversight_pb2.DecideStuckResponse]  # type: ignore[assignment]
+    """DecideStuck carries a reviewer's signed decision about one, an approval for the action compensate."""
 
 class OversightServiceServicer(metaclass=_abc_1.ABCMeta):
     """OversightService is what reviewers use: its own listener, its own identity. It composes audit, policy and session; nothing
@@ -114,5 +126,29 @@ class OversightServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_oversight_pb2.DecideResponse, _abc.Awaitable[_oversight_pb2.DecideResponse]]:
         """Decide carries a reviewer's signed decision, an approval for the action release or reject."""
+
+    @_abc_1.abstractmethod
+    def ListStuck(
+        self,
+        request: _oversight_pb2.ListStuckRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_oversight_pb2.ListStuckResponse, _abc.Awaitable[_oversight_pb2.ListStuckResponse]]:
+        """ListStuck lists the compensations of sagas that wait for a person, the oldest first."""
+
+    @_abc_1.abstractmethod
+    def GetStuck(
+        self,
+        request: _oversight_pb2.GetStuckRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_oversight_pb2.GetStuckResponse, _abc.Awaitable[_oversight_pb2.GetStuckResponse]]:
+        """GetStuck shows one with what a reviewer needs to judge it: its step, its compensation, and the kernel as it stands."""
+
+    @_abc_1.abstractmethod
+    def DecideStuck(
+        self,
+        request: _oversight_pb2.DecideStuckRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_oversight_pb2.DecideStuckResponse, _abc.Awaitable[_oversight_pb2.DecideStuckResponse]]:
+        """DecideStuck carries a reviewer's signed decision about one, an approval for the action compensate."""
 
 def add_OversightServiceServicer_to_server(servicer: OversightServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

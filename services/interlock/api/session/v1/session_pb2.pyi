@@ -161,6 +161,34 @@ BINDING_RANK_CALLER: BindingRank.ValueType  # 8
 """The caller alone: the session is a new one."""
 Global___BindingRank: _TypeAlias = BindingRank  # noqa: Y015
 
+class _PersonsDecision:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PersonsDecisionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PersonsDecision.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PERSONS_DECISION_UNSPECIFIED: _PersonsDecision.ValueType  # 0
+    """Not given."""
+    PERSONS_DECISION_DONE: _PersonsDecision.ValueType  # 1
+    """A person made up for the step; the effects of its compensation are committed."""
+    PERSONS_DECISION_RETRY: _PersonsDecision.ValueType  # 2
+    """It is tried again at once."""
+    PERSONS_DECISION_LEAVE: _PersonsDecision.ValueType  # 3
+    """It stays stuck, and the record says who looked at it."""
+
+class PersonsDecision(_PersonsDecision, metaclass=_PersonsDecisionEnumTypeWrapper):
+    """PersonsDecision is what a person decides about a compensation that is stuck."""
+
+PERSONS_DECISION_UNSPECIFIED: PersonsDecision.ValueType  # 0
+"""Not given."""
+PERSONS_DECISION_DONE: PersonsDecision.ValueType  # 1
+"""A person made up for the step; the effects of its compensation are committed."""
+PERSONS_DECISION_RETRY: PersonsDecision.ValueType  # 2
+"""It is tried again at once."""
+PERSONS_DECISION_LEAVE: PersonsDecision.ValueType  # 3
+"""It stays stuck, and the record says who looked at it."""
+Global___PersonsDecision: _TypeAlias = PersonsDecision  # noqa: Y015
+
 @_typing.final
 class Edge(_message.Message):
     """Edge tells what a window received from one of its parents (SPEC-004 §3.2)."""
@@ -2986,10 +3014,17 @@ class StepKernelRequest(_message.Message):
     SETTLE_FIELD_NUMBER: _builtins.int
     OPEN_CHILD_FIELD_NUMBER: _builtins.int
     TICKET_FIELD_NUMBER: _builtins.int
+    RETURN_TICKET_FIELD_NUMBER: _builtins.int
+    HAVE_FIELD_NUMBER: _builtins.int
+    HAVE_LINK_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     """Scope of the caller."""
     root_session_id: _builtins.str
     """Root of the caller's session tree; empty: the kernel belongs to the scope alone."""
+    have: _builtins.int
+    """Number of the last record that the caller has in hand, and seals: it is not sent again, nor what is before it. 0: none."""
+    have_link: _builtins.str
+    """Link of that record: where the store has another one of that number, all are sent."""
     @_builtins.property
     def open(self) -> _kernel_pb2.OpenRequest:
         """Create or join."""
@@ -3058,6 +3093,10 @@ class StepKernelRequest(_message.Message):
     def ticket(self) -> _kernel_pb2.TakeTicketRequest:
         """Take a ticket."""
 
+    @_builtins.property
+    def return_ticket(self) -> _kernel_pb2.ReturnTicketRequest:
+        """Give a ticket back."""
+
     def __init__(
         self,
         *,
@@ -3080,12 +3119,15 @@ class StepKernelRequest(_message.Message):
         settle: _kernel_pb2.SettleCompensationRequest | None = ...,
         open_child: _kernel_pb2.OpenChildRequest | None = ...,
         ticket: _kernel_pb2.TakeTicketRequest | None = ...,
+        return_ticket: _kernel_pb2.ReturnTicketRequest | None = ...,
+        have: _builtins.int = ...,
+        have_link: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "rollback", b"rollback", "settle", b"settle", "ticket", b"ticket"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "return_ticket", b"return_ticket", "rollback", b"rollback", "settle", b"settle", "ticket", b"ticket"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "rollback", b"rollback", "root_session_id", b"root_session_id", "scope", b"scope", "settle", b"settle", "ticket", b"ticket"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "have", b"have", "have_link", b"have_link", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "return_ticket", b"return_ticket", "rollback", b"rollback", "root_session_id", b"root_session_id", "scope", b"scope", "settle", b"settle", "ticket", b"ticket"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_ask: _TypeAlias = _typing.Literal["open", "describe", "evaluate", "execute", "permit", "confirm", "abort", "rollback", "lease", "give_back", "emergency", "begin_saga", "end_saga", "claim", "settle", "open_child", "ticket"]  # noqa: Y015
+    _WhichOneofReturnType_ask: _TypeAlias = _typing.Literal["open", "describe", "evaluate", "execute", "permit", "confirm", "abort", "rollback", "lease", "give_back", "emergency", "begin_saga", "end_saga", "claim", "settle", "open_child", "ticket", "return_ticket"]  # noqa: Y015
     _WhichOneofArgType_ask: _TypeAlias = _typing.Literal["ask", b"ask"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_ask) -> _WhichOneofReturnType_ask | None: ...
 
@@ -3178,6 +3220,166 @@ class StepKernelResponse(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_answer) -> _WhichOneofReturnType_answer | None: ...
 
 Global___StepKernelResponse: _TypeAlias = StepKernelResponse  # noqa: Y015
+
+@_typing.final
+class ReadKernelRequest(_message.Message):
+    """ReadKernelRequest names a kernel."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_ID_FIELD_NUMBER: _builtins.int
+    kernel_id: _builtins.str
+    """Id of the kernel's audit chain."""
+    def __init__(
+        self,
+        *,
+        kernel_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kernel_id", b"kernel_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadKernelRequest: _TypeAlias = ReadKernelRequest  # noqa: Y015
+
+@_typing.final
+class ReadKernelResponse(_message.Message):
+    """ReadKernelResponse is the kernel, and what must be sealed before it is told."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_ID_FIELD_NUMBER: _builtins.int
+    UNSEALED_FIELD_NUMBER: _builtins.int
+    FULL_FIELD_NUMBER: _builtins.int
+    DESCRIBED_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    kernel_id: _builtins.str
+    """Id of the kernel's audit chain."""
+    full: _builtins.bool
+    """Always false: reading needs no room."""
+    @_builtins.property
+    def unsealed(self) -> _containers.RepeatedCompositeFieldContainer[Global___KernelRecord]:
+        """Records that are not known to be sealed, in order."""
+
+    @_builtins.property
+    def described(self) -> _kernel_pb2.DescribeResponse:
+        """The kernel as it stands."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when there is no answer."""
+
+    def __init__(
+        self,
+        *,
+        kernel_id: _builtins.str = ...,
+        unsealed: _abc.Iterable[Global___KernelRecord] | None = ...,
+        full: _builtins.bool = ...,
+        described: _kernel_pb2.DescribeResponse | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["described", b"described", "refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["described", b"described", "full", b"full", "kernel_id", b"kernel_id", "refusal", b"refusal", "unsealed", b"unsealed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadKernelResponse: _TypeAlias = ReadKernelResponse  # noqa: Y015
+
+@_typing.final
+class DecideCompensationRequest(_message.Message):
+    """DecideCompensationRequest carries a decision that a registered reviewer signed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_ID_FIELD_NUMBER: _builtins.int
+    EXECUTION_FIELD_NUMBER: _builtins.int
+    FENCE_FIELD_NUMBER: _builtins.int
+    DECISION_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    REVIEWER_ID_FIELD_NUMBER: _builtins.int
+    APPROVAL_ID_FIELD_NUMBER: _builtins.int
+    TOKEN_FIELD_NUMBER: _builtins.int
+    kernel_id: _builtins.str
+    """Id of the kernel's audit chain."""
+    execution: _builtins.str
+    """Key of the step."""
+    fence: _builtins.int
+    """Fence of the compensation as the person saw it: the number of the record that says that it is stuck, or was left."""
+    decision: Global___PersonsDecision.ValueType
+    """What is decided."""
+    reason: _builtins.str
+    """Why, one word of domain/kernel/stuck.py."""
+    reviewer_id: _builtins.str
+    """Reviewer who decided."""
+    approval_id: _builtins.str
+    """Id of the approval: the idempotency key."""
+    token: _builtins.str
+    """The approval itself, for an auditor who has the reviewer's public key alone."""
+    def __init__(
+        self,
+        *,
+        kernel_id: _builtins.str = ...,
+        execution: _builtins.str = ...,
+        fence: _builtins.int = ...,
+        decision: Global___PersonsDecision.ValueType = ...,
+        reason: _builtins.str = ...,
+        reviewer_id: _builtins.str = ...,
+        approval_id: _builtins.str = ...,
+        token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "decision", b"decision", "execution", b"execution", "fence", b"fence", "kernel_id", b"kernel_id", "reason", b"reason", "reviewer_id", b"reviewer_id", "token", b"token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecideCompensationRequest: _TypeAlias = DecideCompensationRequest  # noqa: Y015
+
+@_typing.final
+class DecideCompensationResponse(_message.Message):
+    """DecideCompensationResponse is the outcome, and what must be sealed before it is told."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_ID_FIELD_NUMBER: _builtins.int
+    UNSEALED_FIELD_NUMBER: _builtins.int
+    FULL_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    kernel_id: _builtins.str
+    """Id of the kernel's audit chain."""
+    full: _builtins.bool
+    """Whether too many records are unsealed: nothing was done; seal them and ask again."""
+    @_builtins.property
+    def unsealed(self) -> _containers.RepeatedCompositeFieldContainer[Global___KernelRecord]:
+        """Records that are not known to be sealed, in order."""
+
+    @_builtins.property
+    def verdict(self) -> _kernel_pb2.Verdict:
+        """The verdict; rejected where an invariant would not hold after the effects of the compensation."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing was decided."""
+
+    def __init__(
+        self,
+        *,
+        kernel_id: _builtins.str = ...,
+        unsealed: _abc.Iterable[Global___KernelRecord] | None = ...,
+        full: _builtins.bool = ...,
+        verdict: _kernel_pb2.Verdict | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "verdict", b"verdict"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["full", b"full", "kernel_id", b"kernel_id", "refusal", b"refusal", "unsealed", b"unsealed", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecideCompensationResponse: _TypeAlias = DecideCompensationResponse  # noqa: Y015
 
 @_typing.final
 class AcknowledgeKernelRequest(_message.Message):

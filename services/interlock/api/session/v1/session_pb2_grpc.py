@@ -140,6 +140,16 @@ class SessionServiceStub:
                 request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreKernelRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreKernelResponse.FromString,
                 _registered_method=True)
+        self.ReadKernel = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/ReadKernel',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.ReadKernelRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.ReadKernelResponse.FromString,
+                _registered_method=True)
+        self.DecideCompensation = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/DecideCompensation',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.DecideCompensationRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.DecideCompensationResponse.FromString,
+                _registered_method=True)
 
 
 class SessionServiceServicer:
@@ -320,6 +330,23 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadKernel(self, request, context):
+        """ReadKernel reads a kernel by its id, for people who decide about it. As with StepKernel, what it answers may be told once every
+        record in it is sealed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DecideCompensation(self, request, context):
+        """DecideCompensation notes what a person decided about a compensation that is stuck. Who may decide was checked by the caller, the
+        oversight service. Under one approval it is done once. Refused with KERNEL_COMPENSATION_UNKNOWN, KERNEL_COMPENSATION_NOT_STUCK or
+        KERNEL_COMPENSATION_MOVED_ON where there is nothing of that record to decide any more.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SessionServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -427,6 +454,16 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.RestoreKernel,
                     request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreKernelRequest.FromString,
                     response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreKernelResponse.SerializeToString,
+            ),
+            'ReadKernel': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadKernel,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.ReadKernelRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.ReadKernelResponse.SerializeToString,
+            ),
+            'DecideCompensation': grpc.unary_unary_rpc_method_handler(
+                    servicer.DecideCompensation,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.DecideCompensationRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.DecideCompensationResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -997,6 +1034,60 @@ class SessionService:
             '/interlock.api.session.v1.SessionService/RestoreKernel',
             interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreKernelRequest.SerializeToString,
             interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreKernelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadKernel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/ReadKernel',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.ReadKernelRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.ReadKernelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DecideCompensation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/DecideCompensation',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.DecideCompensationRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.DecideCompensationResponse.FromString,
             options,
             channel_credentials,
             insecure,

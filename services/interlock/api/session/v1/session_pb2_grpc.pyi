@@ -114,6 +114,15 @@ class SessionServiceStub:
     """AcknowledgeKernel says that the records of a kernel are sealed up to one. Idempotent."""
     RestoreKernel: _grpc.UnaryUnaryMultiCallable[_session_pb2.RestoreKernelRequest, _session_pb2.RestoreKernelResponse]
     """RestoreKernel makes a kernel what its sealed records say. A store that knows as much already is left alone."""
+    ReadKernel: _grpc.UnaryUnaryMultiCallable[_session_pb2.ReadKernelRequest, _session_pb2.ReadKernelResponse]
+    """ReadKernel reads a kernel by its id, for people who decide about it. As with StepKernel, what it answers may be told once every
+    record in it is sealed.
+    """
+    DecideCompensation: _grpc.UnaryUnaryMultiCallable[_session_pb2.DecideCompensationRequest, _session_pb2.DecideCompensationResponse]
+    """DecideCompensation notes what a person decided about a compensation that is stuck. Who may decide was checked by the caller, the
+    oversight service. Under one approval it is done once. Refused with KERNEL_COMPENSATION_UNKNOWN, KERNEL_COMPENSATION_NOT_STUCK or
+    KERNEL_COMPENSATION_MOVED_ON where there is nothing of that record to decide any more.
+    """
 
 @_typing.type_check_only
 class SessionServiceAsyncStub(SessionServiceStub):
@@ -201,6 +210,15 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """AcknowledgeKernel says that the records of a kernel are sealed up to one. Idempotent."""
     RestoreKernel: _aio.UnaryUnaryMultiCallable[_session_pb2.RestoreKernelRequest, _session_pb2.RestoreKernelResponse]  # type: ignore[assignment]
     """RestoreKernel makes a kernel what its sealed records say. A store that knows as much already is left alone."""
+    ReadKernel: _aio.UnaryUnaryMultiCallable[_session_pb2.ReadKernelRequest, _session_pb2.ReadKernelResponse]  # type: ignore[assignment]
+    """ReadKernel reads a kernel by its id, for people who decide about it. As with StepKernel, what it answers may be told once every
+    record in it is sealed.
+    """
+    DecideCompensation: _aio.UnaryUnaryMultiCallable[_session_pb2.DecideCompensationRequest, _session_pb2.DecideCompensationResponse]  # type: ignore[assignment]
+    """DecideCompensation notes what a person decided about a compensation that is stuck. Who may decide was checked by the caller, the
+    oversight service. Under one approval it is done once. Refused with KERNEL_COMPENSATION_UNKNOWN, KERNEL_COMPENSATION_NOT_STUCK or
+    KERNEL_COMPENSATION_MOVED_ON where there is nothing of that record to decide any more.
+    """
 
 class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     """SessionService owns the state of sessions. All state lives in Redis or Valkey; any instance answers."""
@@ -411,5 +429,26 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.RestoreKernelResponse, _abc.Awaitable[_session_pb2.RestoreKernelResponse]]:
         """RestoreKernel makes a kernel what its sealed records say. A store that knows as much already is left alone."""
+
+    @_abc_1.abstractmethod
+    def ReadKernel(
+        self,
+        request: _session_pb2.ReadKernelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.ReadKernelResponse, _abc.Awaitable[_session_pb2.ReadKernelResponse]]:
+        """ReadKernel reads a kernel by its id, for people who decide about it. As with StepKernel, what it answers may be told once every
+        record in it is sealed.
+        """
+
+    @_abc_1.abstractmethod
+    def DecideCompensation(
+        self,
+        request: _session_pb2.DecideCompensationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.DecideCompensationResponse, _abc.Awaitable[_session_pb2.DecideCompensationResponse]]:
+        """DecideCompensation notes what a person decided about a compensation that is stuck. Who may decide was checked by the caller, the
+        oversight service. Under one approval it is done once. Refused with KERNEL_COMPENSATION_UNKNOWN, KERNEL_COMPENSATION_NOT_STUCK or
+        KERNEL_COMPENSATION_MOVED_ON where there is nothing of that record to decide any more.
+        """
 
 def add_SessionServiceServicer_to_server(servicer: SessionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

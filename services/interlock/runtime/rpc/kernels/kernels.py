@@ -7,9 +7,9 @@ made what the chain says, and asked again: an action that is not in the chain wa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -19,7 +19,7 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Refused, invalid, unavailable
 from interlock.domain.ids import SessionId
 from interlock.runtime.rpc.deadline import Deadline
-from interlock.runtime.rpc.kernels.sealing import Sealing
+from interlock.runtime.rpc.kernels.sealing import NONE_IN_HAND, InHand, Sealing
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 
@@ -31,6 +31,8 @@ WATCHED_EVERY_S = 0.5
 PAGE = 500
 LAST_RECORD = 2**63 - 1
 """Highest number that a record can have."""
+
+A = TypeVar("A", session_pb2.StepKernelResponse, session_pb2.ReadKernelResponse, session_pb2.DecideCompensationResponse)
 
 _LOST = frozenset({"KERNEL_NOT_FOUND", "KERNEL_STATE_UNVERIFIED"})
 
@@ -49,19 +51,52 @@ class Kernels:
         *token* is that of a session, whose tree the kernel belongs to, or empty. Refused with the reasons of docs/kernel.md, and
         with KERNEL_UNSETTLED where the call could not be settled: asked again under its key it is done once at most.
         """
-        deadline = Deadline(self._settings.request_timeout_s)
         step = session_pb2.StepKernelRequest(scope=scope, root_session_id=await self._root(scope, token))
         getattr(step, what).CopyFrom(request)
         kernel_id = _id_of(scope, step.root_session_id, request.kernel)
-        for _ in range(TRIES):
+
+        async def stepped(deadline: Deadline, mark: InHand) -> session_pb2.StepKernelResponse:
+            step.have, step.have_link = mark.sequence, mark.link
+            return await self._peers.session.step_kernel(step, deadline)
+
+        return await self._settled(kernel_id, stepped)
+
+    async def read(self, kernel_id: str) -> kernel_pb2.DescribeResponse:
+        """Return a kernel by its id, for people. Refused with KERNEL_NOT_FOUND."""
+
+        async def read(deadline: Deadline, _mark: InHand) -> session_pb2.ReadKernelResponse:
+            return await self._peers.session.read_kernel(kernel_id, deadline)
+
+        return (await self._settled(kernel_id, read)).described
+
+    async def decide(self, request: session_pb2.DecideCompensationRequest) -> kernel_pb2.Verdict:
+        """Return the verdict of a person's decision, sealed. Whether the person may decide is the caller's to check."""
+
+        async def decided(deadline: Deadline, _mark: InHand) -> session_pb2.DecideCompensationResponse:
+            return await self._peers.session.decide_compensation(request, deadline)
+
+        return (await self._settled(request.kernel_id, decided)).verdict
+
+    async def opened(self, kernel_id: str) -> audit_pb2.GetKernelRecordResponse:
+        """Return the first record of a kernel, from a chain that verifies; none for one that the log does not know."""
+        request = audit_pb2.GetKernelRecordRequest(kernel_id=kernel_id, limit=1)
+        return await self._peers.audit.get_kernel_record(request, Deadline(self._settings.request_timeout_s))
+
+    async def _settled(self, kernel_id: str, call: Callable[[Deadline, InHand], Awaitable[A]]) -> A:
+        """Return the answer of *call* once all that it rests on is sealed."""
+        deadline = Deadline(self._settings.request_timeout_s)
+        for tried in range(TRIES):
+            # What is in hand is not sent again, as long as nothing went wrong: with many in flight it would be sent to each of them.
+            mark = NONE_IN_HAND if tried else self._sealing.mark(kernel_id)
             try:
-                found = await self._peers.session.step_kernel(step, deadline)
-                if found.unsealed:
-                    await self._sealing.seal(kernel_id, found.unsealed, deadline)
+                found = await call(deadline, mark)
+                await self._sealing.seal(kernel_id, found.unsealed, deadline)
             except Refused as refused:
                 await self._recover(kernel_id, refused, deadline)
                 continue
-            if not found.full:
+            if found.full:
+                await self._sealing.noted(kernel_id)
+            elif self._sealing.stands(mark):
                 return found
         raise unavailable("KERNEL_UNSETTLED", "the kernel is too busy to settle this; ask again under the same key")
 

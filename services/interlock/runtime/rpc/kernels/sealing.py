@@ -42,25 +42,59 @@ class _Kernel:
     waiting: int = 0
 
 
+@dataclass(frozen=True)
+class InHand:
+    """The last record of a kernel that this process has in hand. The store need not send it again, nor those before it."""
+
+    sequence: int = 0
+    link: str = ""
+    failures: int = 0
+
+
+NONE_IN_HAND = InHand()
+MOST_MARKS = 10_000
+
+
 class Sealing:
     """Seals records in order. What it returns from is durable."""
 
     def __init__(self, audit: AuditPeer, session: SessionPeer) -> None:
         self._audit, self._session = audit, session
         self._kernels: dict[str, _Kernel] = {}
+        self._marks: dict[str, tuple[int, str]] = {}
+        self._failures = 0
+        """How often records were not sealed, or nobody was left to seal them: what rested on them has to be asked again."""
+        self._noting: dict[str, asyncio.Task[None]] = {}
+
+    def mark(self, kernel_id: str) -> InHand:
+        """Return what this process has in hand of a kernel."""
+        return InHand(*self._marks.get(kernel_id, (0, "")), self._failures)
+
+    def stands(self, mark: InHand) -> bool:
+        """Tell whether all that was in hand at that mark is sealed, once ``seal`` has returned."""
+        return not mark.sequence or mark.failures == self._failures
 
     async def seal(self, kernel_id: str, records: Sequence[session_pb2.KernelRecord], deadline: Deadline) -> None:
-        """Seal records, then let the store forget them. Refused with KERNEL_CHAIN_CONFLICT where another history was sealed."""
+        """Seal records after those in hand, then let the store forget them.
+
+        Without records it waits for those in hand. Refused with KERNEL_CHAIN_CONFLICT where another history was sealed.
+        """
+        if not records and kernel_id not in self._kernels:
+            return
         kernel = self._kernels.setdefault(kernel_id, _Kernel())
         batch = kernel.gathering
         if batch.done or not batch.takes(records):
             batch = kernel.gathering = _Batch()
             batch.takes(records)
+        self._in_hand(kernel_id, records)
         kernel.waiting += 1
         try:
-            async with kernel.lock:
+            async with kernel.lock:  # in the order of asking: those in hand are sealed first
                 if not batch.done:
-                    await self._sealed(kernel_id, batch, deadline)
+                    await self._sealed(kernel_id, batch, deadline, alone=kernel.waiting == 1)
+        except BaseException:
+            self._failed()
+            raise
         finally:
             kernel.waiting -= 1
             if not kernel.waiting:
@@ -68,15 +102,33 @@ class Sealing:
         if batch.refused:
             raise batch.refused
 
-    async def _sealed(self, kernel_id: str, batch: _Batch, deadline: Deadline) -> None:
+    async def noted(self, kernel_id: str) -> None:
+        """Wait until the store was told what is sealed of a kernel."""
+        if task := self._noting.get(kernel_id):
+            await asyncio.shield(task)
+
+    def _in_hand(self, kernel_id: str, records: Sequence[session_pb2.KernelRecord]) -> None:
+        last, known = records[-1] if records else None, self._marks.pop(kernel_id, (0, ""))
+        if len(self._marks) >= MOST_MARKS:
+            del self._marks[next(iter(self._marks))]
+        self._marks[kernel_id] = (last.sequence, last.link) if last and last.sequence > known[0] else known
+
+    def _failed(self) -> None:
+        self._failures += 1
+        self._marks.clear()
+
+    async def _sealed(self, kernel_id: str, batch: _Batch, deadline: Deadline, *, alone: bool) -> None:
         batch.done = True  # no record is added from here on
         records = [batch.records[number] for number in sorted(batch.records)]
+        if not records:
+            return
         try:
             await failpoints.reached("kernel.before_seal")
             await self._audit.seal_kernel(kernel_id, records, deadline)
             await failpoints.reached("kernel.after_seal")
         except Refused as refused:
             batch.refused = refused
+            self._failed()
             return
         except BaseException:
             # The caller left in the middle: the others of this batch ask again.
@@ -84,5 +136,12 @@ class Sealing:
             raise
         last = records[-1]
         request = session_pb2.AcknowledgeKernelRequest(kernel_id=kernel_id, sequence=last.sequence, link=last.link)
+        if alone and kernel_id not in self._noting:  # nobody waits behind, and nothing is answered by it
+            self._noting[kernel_id] = task = asyncio.create_task(self._note(request))
+            task.add_done_callback(lambda _: self._noting.pop(kernel_id, None))
+        else:
+            await self._note(request)
+
+    async def _note(self, request: session_pb2.AcknowledgeKernelRequest) -> None:
         with contextlib.suppress(Refused):  # sealed again by the next call, which changes nothing
-            await self._session.acknowledge_kernel(request, deadline)
+            await self._session.acknowledge_kernel(request, Deadline(self._session.timeout_s))

@@ -81,6 +81,12 @@ class KernelServicer(kernel_pb2_grpc.KernelServiceServicer):
         """Take a place in the line."""
         return (await self._ask("ticket", request, context)).ticketed
 
+    async def ReturnTicket(
+        self, request: kernel_pb2.ReturnTicketRequest, context: Any
+    ) -> kernel_pb2.ReturnTicketResponse:
+        """Leave the line."""
+        return kernel_pb2.ReturnTicketResponse(verdict=(await self._ask("return_ticket", request, context)).verdict)
+
     async def Lease(self, request: kernel_pb2.LeaseRequest, context: Any) -> kernel_pb2.LeaseResponse:
         """Take a slice of a budget."""
         return (await self._ask("lease", request, context)).leased

@@ -1,0 +1,14 @@
+-- Compensations of kernels that wait for a person: an index of the log, for those who ask which ones there are.
+--
+-- It is written with the record that says so. It is no part of the chain, and nothing is decided by it. Old code does not read this table.
+
+CREATE TABLE stuck (
+    kernel_id text COLLATE "C" NOT NULL,
+    execution text COLLATE "C" NOT NULL,
+    job text COLLATE "C" NOT NULL,
+    stuck_ms bigint NOT NULL,
+    left_json text COLLATE "C" NOT NULL,
+    PRIMARY KEY (kernel_id, execution)
+);
+
+CREATE INDEX stuck_by_time ON stuck (stuck_ms, kernel_id, execution);
