@@ -21,7 +21,7 @@ class Doubts:
         It is forgotten here: until that one is concluded nobody knows what it reserved, since who asked for it may leave at any moment.
         """
         last, first = self._known.pop(experiment_id, (-1, 0))
-        if last != state.cycle:  # another process concluded it, or this one died: a run of the coming one may have been before
+        if last != state.cycle:  # not concluded here: the coming one may have been run before
             first = state.doubtful or max(1, state.cycle)
         if len(state.reserved) >= MOST_RESERVED:  # what is older may have been forgotten, and counts as done
             first = max(first, min(map(int, state.reserved)))
