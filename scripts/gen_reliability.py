@@ -24,9 +24,10 @@ HEAD = """# What happens when things break
 The suite runs the mesh as it is deployed: every service is a separate process, over a real Valkey, SQLite or PostgreSQL, a real
 tritonserver if the fault is in the models, and a model provider that misbehaves. Every connection between two parts can be slowed,
 reset, left half open, or cut in one direction only. Clients work through trees of sessions with fan-outs, races for one token,
-delegations, replays and hang-ups, book in a kernel, and run an experiment whose agents die, and record a history. Meanwhile a fault is injected and later removed, and all doubtful calls are
-settled. Then one verifier (`tests/faults/verifier.py`) checks the client history, the session store, the audit log, the tokens and
-the requests to the provider against the invariants below. It recomputes budgets, graphs and tips from the sealed records.
+delegations, replays and hang-ups, book in a kernel, run an experiment whose agents die, and record a history. Meanwhile a fault is
+injected and later removed, and all doubtful calls are settled. Then one verifier (`tests/faults/verifier.py`) checks the client
+history, the session store, the audit log, the tokens and the requests to the provider against the invariants below. It recomputes
+budgets, graphs and tips from the sealed records.
 
 ```sh
 make fault                                              # the fixed list, the matrix, 100 randomised runs, 50,000 settlements

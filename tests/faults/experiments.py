@@ -29,8 +29,8 @@ from tests.faults.parts.cluster import Cluster
 
 KEY = "key-of-experiments"
 DEADLINE_S = 0.3
-PAUSE_S = 0.05
-SURE = 3
+PAUSE_S = 0.1
+SURE = 2
 """Cycles that are decided in a row before nothing of an experiment is in doubt."""
 TRIALS, EXTENDED, MUTATED = 60, 4, 1
 """Of a kernel: its limit, and what its two actions cost, whole trials."""
