@@ -24,9 +24,10 @@ HEAD = """# What happens when things break
 The suite runs the mesh as it is deployed: every service is a separate process, over a real Valkey, SQLite or PostgreSQL, a real
 tritonserver if the fault is in the models, and a model provider that misbehaves. Every connection between two parts can be slowed,
 reset, left half open, or cut in one direction only. Clients work through trees of sessions with fan-outs, races for one token,
-delegations, replays and hang-ups, and record a history. Meanwhile a fault is injected and later removed, and all doubtful calls are
-settled. Then one verifier (`tests/faults/verifier.py`) checks the client history, the session store, the audit log, the tokens and
-the requests to the provider against the invariants below. It recomputes budgets, graphs and tips from the sealed records.
+delegations, replays and hang-ups, book in a kernel, run an experiment whose agents die, and record a history. Meanwhile a fault is
+injected and later removed, and all doubtful calls are settled. Then one verifier (`tests/faults/verifier.py`) checks the client
+history, the session store, the audit log, the tokens and the requests to the provider against the invariants below. It recomputes
+budgets, graphs and tips from the sealed records.
 
 ```sh
 make fault                                              # the fixed list, the matrix, 100 randomised runs, 50,000 settlements
@@ -52,6 +53,8 @@ python -m tests.faults settles --count 1000000          # settlements by process
 | I13 | A policy that only reports changes no outcome. |
 | I14 | The outcome of an answer does not depend on the transport: HTTP, a stream, gRPC, or the spelling of a header. |
 | I15 | No call ends in a session that another key began, whatever it names. |
+| I18 | A kernel's chain, its store, what its clients were told and what was done agree; no budget is passed, no key does anything twice. |
+| I21 | An experiment always goes on. Each decision that was told is sealed and replays to equal bytes; what was accepted was authorised and within the guards, and is reserved once, or given back. |
 
 Promises: **FC** fails closed (refused with a stable reason, in time), **ND** nothing acknowledged is lost, **BM** the budget is
 monotone, **AR n** recovers automatically within n seconds, **DG** degraded and safe. "Back" is the time from the end of the fault

@@ -137,6 +137,7 @@ def main() -> int:
     arguments = parser.parse_args()
     logging.configure("error")  # of a mesh that is this process
     stdlib_logging.getLogger("uvicorn.error").setLevel("CRITICAL")  # the provider breaks its answers on purpose
+    stdlib_logging.getLogger("interlock.decision").setLevel("CRITICAL")  # so do the agents of experiments
     few = arguments.only or arguments.rows or (arguments.what == "random" and arguments.runs <= BLOCK)
     # A run mostly waits: one more process than there are cores keeps them busy.
     arguments.jobs = arguments.jobs or (1 if few else (os.cpu_count() or 1) + 1)

@@ -42,11 +42,12 @@ async def collect(cluster: Cluster, history: History, *, since: int = 0, **more:
     callers = [await _caller(session, audit, key, agents, sessions) for key, agents in _by_key(history).items()]
     held = await asyncio.to_thread(_holds, cluster)
     kernels = [await one.facts() for one in history.kernels if one.begun]
+    experiments = [await one.facts() for one in history.experiments]
     sessions = tuple(replace(one, holds=frozenset(held.get(one.session_id, ()))) for one in sessions)
     callers = [_without_holds(one, held.get(one.caller_id, {})) for one in callers if one]
     return Facts(
         calls=tuple(history.calls), sessions=sessions, unfinished=unfinished, callers=tuple(callers), limits=limits, checkpoints=checkpoints,
-        kernels=tuple(one for one in kernels if one), received=tuple(cluster.provider.seen(since)), log_entries=tuple(cluster.defects()),
+        kernels=tuple(one for one in kernels if one), experiments=tuple(one for one in experiments if one), received=tuple(cluster.provider.seen(since)), log_entries=tuple(cluster.defects()),
         secrets=frozenset(history.secrets),
         stuck=_stuck(history, sessions), set_back_at=cluster.set_back_at, **more,
     )  # fmt: skip

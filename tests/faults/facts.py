@@ -205,6 +205,47 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class ToldCycle:
+    """What the owner of an experiment was told when it asked for a decision. Times are of the clock of the calls."""
+
+    started: float
+    ended: float
+    raised: str
+    """What the client raised into the experiment; must be nothing."""
+    fault: str
+    """Why there was no decision; empty where there was one."""
+    cycle: int
+    decision_id: str
+    outcome: str
+    chosen: str
+    unheard: int = 0
+    """A cycle that was decided and whose answer was lost; 0 for none."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment at the end of a run."""
+
+    experiment_id: str
+    records: tuple[Record, ...]
+    integrity: str
+    told: tuple[ToldCycle, ...]
+    done: Mapping[int, int]
+    """Cycle → micros that its action cost in the world; -1: it was not done."""
+    owed: tuple[int, ...]
+    """Cycles that could not be settled."""
+    refused: tuple[str, ...]
+    """Settlements that were refused for good."""
+    ended: tuple[str, ...]
+    """Agents that ended by themselves, and why."""
+    kernel: Kernel | None
+    cycle: int
+    """The last cycle, as the store has it."""
+    statuses: Mapping[str, str]
+    """How the agents stand, as the store has it."""
+
+
+@dataclass(frozen=True)
 class Received:
     """One request as the provider got it."""
 
@@ -233,6 +274,7 @@ class Facts:
     checkpoints: tuple[Checkpoint, ...] = ()
     callers: tuple[Caller, ...] = ()
     kernels: tuple[Kernel, ...] = ()
+    experiments: tuple[Experiment, ...] = ()
     limits: Limits = Limits(50, 100, 10, 5)
     charges: frozenset[int] = frozenset({0, 50_000, 150_000, 350_000})
     """What one answer may cost."""

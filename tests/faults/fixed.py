@@ -43,7 +43,13 @@ def _crashes() -> list[Scenario]:
     for name in REACHED:
         label = where(name)
         loss = (do.evict(0.9),) if "restore" in name else ()
-        at = 1 if "restore" in name or "creat" in name or "start" in name else 4
+        at = (
+            1
+            if any(word in name for word in ("restore", "creat", "start"))
+            else 2
+            if name.startswith("decision")
+            else 4
+        )
         fault = do.failpoint(label, f"{name}:kill@{at}")
         found.append(Scenario(f"crash {name}", f"kill -9 {POINTS[name]}", (fault, *loss)))
     return found

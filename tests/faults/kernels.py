@@ -54,6 +54,8 @@ class KernelClient:
     cluster: Cluster
     rng: random.Random
     name: str = ""
+    key: str = KEY
+    """API key of its owner."""
     told: list[Told] = field(default_factory=list)
     made: set[str] = field(default_factory=set)
     """Steps that were made in the world."""
@@ -73,7 +75,7 @@ class KernelClient:
             front = self.cluster.fronts[self.rng.randrange(len(self.cluster.fronts))]
             try:
                 answer = await front.post(
-                    f"/crp/v3/kernel/{self.name}/{ask}", json=body, headers={"authorization": f"Bearer {KEY}"}, timeout=self.cluster.limit_s
+                    f"/crp/v3/kernel/{self.name}/{ask}", json=body, headers={"authorization": f"Bearer {self.key}"}, timeout=self.cluster.limit_s
                 )  # fmt: skip
             except httpx.HTTPError:
                 await asyncio.sleep(PAUSE_S)
@@ -163,7 +165,7 @@ class KernelClient:
     async def _described(self) -> dict[str, Any]:
         try:
             answer = await self.cluster.fronts[0].get(
-                f"/crp/v3/kernel/{self.name}", headers={"authorization": f"Bearer {KEY}"}
+                f"/crp/v3/kernel/{self.name}", headers={"authorization": f"Bearer {self.key}"}
             )
         except httpx.HTTPError:
             return {}

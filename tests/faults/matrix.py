@@ -146,6 +146,15 @@ def _audit() -> Iterator[Cell]:
     )
 
 
+def _decision() -> Iterator[Cell]:
+    label, on = "decision", "the experiment goes on: CONTINUE, with the reason; ND; no other call notices"
+    yield Cell(label, "kill -9", on, (do.kill(label),), SERVES, 3)
+    yield Cell(label, "restart (rolling)", "the experiment goes on; ND", (do.restart(label),), EITHER, 0.5)
+    yield Cell(label, "pause (SIGSTOP)", on, (do.pause(label),), SERVES, LONG)
+    yield Cell(label, "cut on the way back", "decided and not told: named as unheard, settled once", (do.cut(label, BACK),),
+               SERVES, LONG)  # fmt: skip
+
+
 def _postgres() -> Iterator[Cell]:
     label = "PostgreSQL"
     yield Cell(label, "kill -9", "FC for release; ND", (do.kill_database(),), hold_s=3, shape="postgres")
@@ -222,7 +231,7 @@ def cells() -> list[Cell]:
         *_store(), *_sentinel(), *_audit(), *_postgres(),
         *_service("policy", "FC (or the last good set for at most 60 s)"),
         *_service("dpe", "call fails FC; no partial score is used", component="DPE workers"),
-        *_models(), *_provider(), *_host(),
+        *_decision(), *_models(), *_provider(), *_host(),
     ]  # fmt: skip
     return sorted(found, key=lambda cell: list(SHAPES).index(cell.shape))
 
@@ -237,6 +246,8 @@ def kept(cell: Cell, run: Run) -> list[str]:
         wrong.append("nothing was under way while the fault stood")
     if cell.expect == SERVES and not delivered:
         wrong.append("nothing was released while the fault stood, though something else could have served")
+    if cell.component == "decision" and not any(told.cycle for one in run.facts.experiments for told in one.told):
+        wrong.append("no decision was made at all")
     if not any(call.status == RELEASED for call in run.facts.calls):
         wrong.append("nothing was released at all")
     return wrong
@@ -247,4 +258,12 @@ def seen(run: Run) -> str:
     said = sorted(run.during.items(), key=lambda one: -one[1])
     told = ", ".join(f"{count} {name}" for name, count in said[:4]) or f"none of {run.asked} calls answered yet"
     back = f"back after {run.back_s:.1f} s" if run.back_s is not None else "not back"
-    return "; ".join([told, back, *run.notes])
+    advised = [_advised(run)] if "decision" in run.fault else []
+    return "; ".join([told, back, *advised, *run.notes])
+
+
+def _advised(run: Run) -> str:
+    """Return how the experiment fared."""
+    calls = [told for one in run.facts.experiments for told in one.told]
+    decided = sum(not told.fault for told in calls)
+    return f"experiment: {decided} decisions, {len(calls) - decided} times CONTINUE without one"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.faults.collect import collect, look_at_checkpoint, scope_of
+from tests.faults.experiments import ExperimentOwner
 from tests.faults.facts import CHAT, RELEASED, Call, Facts
 from tests.faults.faults import Fault
 from tests.faults.kernels import KernelClient
@@ -24,6 +25,10 @@ BACK_S = 30.0
 
 SETTLED_S = 45.0
 """How long whatever is in doubt may take to be settled on a machine that does other things too."""
+
+
+FIRST_S = 3.0
+"""The most that a run waits for the first decision of its experiment."""
 
 
 ROUNDS = 4
@@ -87,11 +92,24 @@ class Clients:
         kernel = KernelClient(cluster, random.Random(f"kernel {plan.seed} {time.time_ns()}"))
         history.kernels.append(kernel)
         self._tasks.append(asyncio.create_task(self._act(kernel)))
+        if cluster.decides and not (
+            cluster.shape.light and plan.seed % 2
+        ):  # every other light run: they are many, and short
+            experiment = ExperimentOwner(cluster, random.Random(f"experiment {plan.seed} {time.time_ns()}"))
+            history.experiments.append(experiment)
+            self._tasks.append(asyncio.create_task(self._act(experiment)))
 
-    async def _act(self, kernel: KernelClient) -> None:
+    async def _act(self, client: KernelClient | ExperimentOwner) -> None:
         while not self._stop.is_set():
-            await kernel.step()
+            await client.step()
             await asyncio.sleep(self._plan.pause_s)
+
+    async def under_way(self) -> None:
+        """Wait a moment until the experiment has had its first decision, so that something is there to break."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_S):
+                while any(not one.told for one in self._history.experiments):
+                    await asyncio.sleep(0.02)
 
     async def _walk(self, number: int, rng: random.Random) -> None:
         turn = 0
@@ -121,6 +139,7 @@ async def play(cluster: Cluster, faults: Sequence[Fault], plan: Plan) -> Run:
     try:
         began = time.monotonic()
         await asyncio.sleep(plan.warm_s)
+        await clients.under_way()
         broken = time.monotonic()
         for fault in faults:
             await fault(cluster)
@@ -141,6 +160,7 @@ async def play(cluster: Cluster, faults: Sequence[Fault], plan: Plan) -> Run:
     await asyncio.gather(
         *(agent.finish(SETTLED_S, mended) for agent in list(history.agents)),
         *(kernel.finish(SETTLED_S) for kernel in history.kernels),
+        *(experiment.finish(SETTLED_S) for experiment in history.experiments),
     )
     run.facts = await _drained(cluster, history, since)
     run.violations = verify(run.facts)

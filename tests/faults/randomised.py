@@ -21,13 +21,16 @@ LIGHT_SHARE = 0.85
 """Share of the blocks whose mesh is one process."""
 
 WHERE = {
-    "sidecar": "sidecar-0", "session": "session", "audit": "audit", "stream": "audit", "kernel.before_step": "session",
+    "sidecar": "sidecar-0", "session": "session", "audit": "audit", "stream": "audit", "decision": "decision",
+    "kernel.before_step": "session",
     "kernel.after_step": "session", "kernel.before_seal": "sidecar-0", "kernel.after_seal": "sidecar-0",
 }  # fmt: skip
 """Which part passes a failpoint, by its name or else by the first word of that."""
 
 REACHED = tuple(
-    name for name in POINTS if name.partition(".")[0] in {"sidecar", "session", "kernel"} or "commit" in name
+    name
+    for name in POINTS
+    if name.partition(".")[0] in {"sidecar", "session", "kernel", "decision"} or "commit" in name
 )
 """Failpoints that the traffic of the suite passes."""
 
@@ -85,8 +88,8 @@ def _light(rng: random.Random, _shape: Shape) -> Fault:
 def _heavy(rng: random.Random, shape: Shape) -> Fault:
     """Draw a fault for a mesh of processes."""
     sidecar = f"sidecar-{rng.randrange(shape.sidecars)}"
-    part = rng.choice(("session", "policy", "dpe", "audit", sidecar))
-    lines = ["session", "policy", "dpe", "audit", "provider", "store", "front-0"]
+    part = rng.choice(("session", "policy", "dpe", "audit", "decision", sidecar))
+    lines = ["session", "policy", "dpe", "audit", "decision", "provider", "store", "front-0"]
     if shape.database == "postgres":
         lines.append("database")
     more = [do.kill_database, do.pause_database, do.restart_database] if shape.database == "postgres" else []

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from interlock.domain.policy.policy_order import relaxations
 from interlock.domain.policy.policy_text import parse
-from tests.faults import kernel_rules, stream_rules
+from tests.faults import decision_rules, kernel_rules, stream_rules
 from tests.faults.facts import (
     CHAT,
     DEPLETED_AT,
@@ -621,6 +621,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
     "I13": (decisions_follow_from_risk_and_budget,),
     "I14": (told_as_sealed, decisions_follow_from_risk_and_budget),
     "I18": kernel_rules.RULES,
+    "I21": decision_rules.RULES,
 }
 
 

@@ -118,6 +118,50 @@ def kernels_told_unsealed() -> None:
 
 
 @weakness
+def decisions_told_unsealed() -> None:
+    """What the engine decided is told though the audit log has not taken it."""
+    from interlock.decision.chain import CONFLICT, ExperimentChains
+    from interlock.domain.errors import Refused
+
+    seal = ExperimentChains.seal
+
+    async def lenient(self: Any, experiment_id: Any, records: Any, deadline: Any) -> None:
+        try:
+            await seal(self, experiment_id, records, deadline)
+        except Refused as refused:
+            if refused.reason == CONFLICT:
+                raise
+
+    ExperimentChains.seal = lenient  # type: ignore[method-assign]
+
+
+@weakness
+def reservations_anew() -> None:
+    """A cycle that is run again reserves again, under a key of its own."""
+    import secrets
+
+    from interlock.decision import reservations
+
+    key = reservations.permit_key
+
+    def another(experiment_id: str, cycle: int, action: str) -> str:
+        return key(experiment_id, cycle, action)[:40] + secrets.token_hex(6)
+
+    reservations.permit_key = another
+
+
+@weakness
+def unguarded_decisions() -> None:
+    """What agents propose is accepted without a look at the guards."""
+    from interlock.domain.decision.engine import _Cycle
+
+    def lenient(_self: Any, found: Any) -> Any:
+        return list(found)
+
+    _Cycle._by_guards = lenient  # type: ignore[method-assign]
+
+
+@weakness
 def no_idempotency() -> None:
     """A settlement that is repeated is charged again, under a window id of its own."""
     from interlock.session.ledger import Ledger

@@ -19,6 +19,7 @@ from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
 from interlock.domain.errors import Refused
 from interlock.runtime.rpc.errors import HTTP_CODES, from_rpc_error
 from tests.faults import streams
+from tests.faults.experiments import ExperimentOwner
 from tests.faults.facts import (
     CHAT,
     DELEGATE,
@@ -85,6 +86,7 @@ class History:
     asked_in_parts: int = 0
     """Answers that were asked for in parts; each has a text of its own."""
     kernels: list[KernelClient] = field(default_factory=list)
+    experiments: list[ExperimentOwner] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     """Sessions about which nothing certain could be had, and what they answered last."""
 

@@ -16,6 +16,7 @@ from interlock.decision.agents.desks import Desks
 from interlock.decision.bus.signal_bus import SignalBus
 from interlock.decision.chain import CONFLICT, ExperimentChains
 from interlock.decision.cycle import CycleRound
+from interlock.decision.doubts import Doubts
 from interlock.decision.reservations import Reservations
 from interlock.decision.store.states import ExperimentStates
 from interlock.domain.decision import experiment
@@ -34,6 +35,8 @@ from interlock.runtime.rpc.deadline import Deadline
 log = structlog.get_logger()
 
 LARGEST_GIVEN, PAGE, MOST_LISTED = 262_144, 100, 500
+MOST_CLEARED = 32
+"""Cycles whose reservations are looked after at the end of one."""
 MOST_CURRENT = 256
 """States that are held for the bus, whose calls come more often than changes."""
 
@@ -70,7 +73,7 @@ class Experiments:
         self._states, self._chains, self._desks = states, chains, desks
         self._bus, self._reservations = bus, reservations
         self._current: dict[str, ExperimentState] = {}
-        self._last: dict[str, int] = {}
+        self._doubts = Doubts()
         self._clock, self._timeout_s = clock, timeout_s
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -187,11 +190,13 @@ class Experiments:
                 return await self._trace(experiment_id, cycle, state)
             if cycle != state.cycle + 1:
                 raise conflict("DECISION_CYCLE_UNEXPECTED", "this is not the next cycle", expected=str(state.cycle + 1))
-            # Until the cycle is concluded, nobody knows what it reserved: whoever asked for it may leave at any moment.
-            doubtful = self._last.pop(experiment_id, None) != state.cycle
-            trace = await self._decided(scope, experiment_id, state, snapshot=snapshot, given=given)
+            doubtful = self._doubts.begun(experiment_id, state)
+            trace = await self._decided(
+                scope, experiment_id, state, snapshot=snapshot, given=given, doubtful=doubtful
+            )  # fmt: skip
             after, records = experiment.concluded(state, trace, int(trace["inputs"]["at_us"]))
-            doubtful |= any(one["asked"] == "unknown" for one in trace["inputs"].get("permits", {}).values())
+            if any(one["asked"] == "unknown" for one in trace["inputs"].get("permits", {}).values()):
+                doubtful = min(doubtful, cycle)
             await self._concluded(scope, experiment_id, after, records, doubtful=doubtful)
             metrics.count(trace)
             await self._bus.publish(experiment_id, after, trace)
@@ -199,7 +204,7 @@ class Experiments:
 
     async def _decided(
         self, scope: str, experiment_id: str, state: ExperimentState, *, snapshot: str,
-        given: Sequence[Mapping[str, object]],
+        given: Sequence[Mapping[str, object]], doubtful: int,
     ) -> dict[str, Any]:  # fmt: skip
         """Return the trace of the next cycle, with everything that it accepts permitted."""
         kernel = asyncio.create_task(self._reservations.figures(scope, state.rules))
@@ -207,6 +212,8 @@ class Experiments:
             more: dict[str, Any] = {"types": dict(state.types)} if state.types else {}
             bus = await self._bus.collected(experiment_id, state)
             more |= {"bus": bus} if bus is not None else {}
+            if state.rules.kernel is not None and doubtful <= state.cycle and state.cycle:
+                more["doubtful_from"] = doubtful
             round_of = CycleRound(self._desks, experiment_id, state.rules, state, self._chains.model_window)
             trace = await round_of.decided(
                 cycle=state.cycle + 1, at_us=self._clock(), snapshot=snapshot, given=given, more=more, kernel=kernel
@@ -217,26 +224,30 @@ class Experiments:
 
     async def _concluded(
         self, scope: str, experiment_id: str, after: ExperimentState, records: Sequence[DecisionRecord], *,
-        doubtful: bool,
+        doubtful: int,
     ) -> None:  # fmt: skip
-        """Seal a cycle, and take back what was reserved for it and is not in its trace.
-
-        *doubtful*: a permit was not answered, or a run of this cycle, or of the one before it, may have ended before its seal.
-        """
+        """Seal a cycle, and take back what was reserved since the first doubtful cycle and is in no trace."""
         try:
             await self._sealed(experiment_id, after, records, refuse_others=True)
         except Refused as refused:
             if refused.reason == CONFLICT:  # another process decided: what it reserved stays
-                await self._released(scope, experiment_id, await self._state(experiment_id), after.cycle)
+                held = await self._state(experiment_id)
+                if held.cycle >= after.cycle:  # else it is still to come, and is run again
+                    await self._cleared(scope, experiment_id, held, min(doubtful, after.cycle))
             raise
-        if doubtful:
-            for cycle in (after.cycle - 1, after.cycle):
-                if not await self._released(scope, experiment_id, after, cycle):
-                    return  # the next cycle tries again
-        self._last[experiment_id] = after.cycle
+        await self._cleared(scope, experiment_id, after, doubtful)
+
+    async def _cleared(self, scope: str, experiment_id: str, state: ExperimentState, first: int) -> None:
+        """Take back what cycles from *first* on reserved and no trace has. Where the kernel is silent the next cycle goes on with it."""
+        end = min(first + MOST_CLEARED, state.cycle + 1)
+        for cycle in range(first, end):
+            if not await self._released(scope, experiment_id, state, cycle):
+                self._doubts.concluded(experiment_id, state.cycle, cycle)
+                return
+        self._doubts.concluded(experiment_id, state.cycle, end if end <= state.cycle else state.cycle + 2)
 
     async def _released(self, scope: str, experiment_id: str, state: ExperimentState, cycle: int) -> bool:
-        if not 1 <= cycle <= state.cycle or state.rules.kernel is None:
+        if state.rules.kernel is None:
             return True
         keep = {state.reserved.get(str(cycle), "")}
         return await self._reservations.release(scope, state.rules, experiment_id, cycle, keep=keep)

@@ -20,6 +20,7 @@ from tests.faults.parts.processes import Part, part
 from tests.faults.parts.proxy import FaultProxy
 from tests.faults.parts.rogue import RogueProvider
 from tests.support.policy import agents
+from tests.support.servers.ports import free_port
 from tests.support.servers.provider import RunningProvider
 from tests.support.sidecar.sidecar import NO_COOKIES
 from tests.support.valkey import Valkey
@@ -109,6 +110,11 @@ class Cluster:
     def lease_s(self) -> float:
         """How long a lease is held when no process gives it back."""
         return float(self.shape.with_()["request_timeout_s"]) + float(self.shape.with_()["rpc_timeout_s"])
+
+    @property
+    def decides(self) -> bool:
+        """Whether there is a decision service. It takes the URL of one store, of no Sentinel."""
+        return self.shape.store != "sentinel"
 
     def sidecars(self) -> list[Part]:
         """The sidecars, in order."""
@@ -223,6 +229,7 @@ async def running(folder: Path, shape: Shape) -> AsyncIterator[Cluster]:
             return
         ends.push_async_callback(_end_parts, cluster)
         settings |= await _services(cluster, settings)
+        settings |= await _decisions(cluster, settings)
         await _sidecars(cluster, settings)
         await cluster.ready()
         yield cluster
@@ -259,7 +266,9 @@ async def _in_this_process(cluster: Cluster, settings: Mapping[str, Any]) -> Non
     from tests.support.sidecar.world import ToldDpe
 
     given = {name: value for name, value in settings.items() if name not in {"upstream_base_url", "log_level"}}
-    opening = running_sidecar(cluster.folder, upstream=settings["upstream_base_url"], dpe=ToldDpe(), **given)
+    opening = running_sidecar(
+        cluster.folder, upstream=settings["upstream_base_url"], dpe=ToldDpe(), decides=cluster.decides, **given
+    )
     made = await cluster.ends.enter_async_context(opening)
     cluster.mesh = made.mesh
     await cluster.front(0, *(int(address.rsplit(":", 1)[1]) for address in (made.http, made.grpc)))
@@ -290,6 +299,18 @@ async def _services(cluster: Cluster, settings: Mapping[str, Any]) -> dict[str, 
     return addresses
 
 
+async def _decisions(cluster: Cluster, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Prepare the decision service over the lines to the others, and return the address of the line to it."""
+    if not cluster.decides:
+        return {}
+    port = free_port()  # chosen here: the sidecars that are told of it start at the same time
+    made = part(cluster.folder, "decision", "decision", {**settings, "decision_port": port}, cluster.folder / "state")
+    made.weakness = dict(cluster.shape.weakened).get("decision", "")
+    cluster.parts["decision"] = made
+    line = await cluster.line("decision", port)
+    return {"decision_address": line.address}
+
+
 async def _triton(cluster: Cluster) -> dict[str, Any]:
     from interlock.dpe.inference.models import ModelManifest  # noqa: F401 - the models are needed from here on
     from interlock.dpe.inference.serving import served
@@ -308,7 +329,8 @@ async def _sidecars(cluster: Cluster, settings: Mapping[str, Any]) -> None:
         label = f"sidecar-{number}"
         cluster.parts[label] = part(cluster.folder, label, "sidecar", settings, state)
         cluster.parts[label].weakness = dict(cluster.shape.weakened).get("sidecar", "")
-    await asyncio.gather(*(one.up() for one in cluster.sidecars()))
+    beside = [cluster.parts["decision"]] if cluster.decides else []
+    await asyncio.gather(*(one.up() for one in (*cluster.sidecars(), *beside)))
     for number, sidecar in enumerate(cluster.sidecars()):
         await cluster.front(number, sidecar.ports["sidecar_http"], sidecar.ports["sidecar_grpc"])
 

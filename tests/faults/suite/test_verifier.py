@@ -25,6 +25,7 @@ from tests.faults.facts import (
     Window,
 )  # fmt: skip
 from tests.faults.stream_rules import hashed
+from tests.faults.suite import experiment_runs
 from tests.faults.verifier import NEEDED, RULES, claims_of, verify
 
 SESSION, CHILD = "crp_sess_" + "1" * 32, "crp_sess_" + "2" * 32
@@ -222,6 +223,7 @@ def recorded(place: int, dropped: tuple[str, ...] | None = None, **changes: str)
 
 
 BENT: tuple[tuple[str, str, Facts], ...] = (
+    *experiment_runs.BENT,
     ("I1", "a look that rises", with_calls(look(3, 800_000), look(4, 850_000))),
     ("I1", "a store that ends above a look", with_calls(look(3, 790_000))),
     ("I1", "a path above what its parent left", one(windows=(FIRST, replace(SECOND, path_budget=820_000)))),
@@ -358,6 +360,20 @@ def test_a_good_kernel_has_no_violation():
     assert verify(kernel()) == []
 
 
+def test_a_good_experiment_has_no_violation():
+    """A reserved action, a rule that spoke for a silent agent, that agent failed and not asked, and a call without an answer."""
+    good = experiment_runs.run_of()
+
+    assert [head["outcome"] for head in experiment_runs.HEADS] == [
+        "EXTEND_TRIALS",
+        "SWITCH_HPO",
+        "CONTINUE",
+        "CONTINUE",
+    ]
+    assert experiment_runs.STATUSES["protocol"] == "FAILED"
+    assert verify(good) == []
+
+
 def test_good_streams_have_no_violation():
     """A whole one, one that its client left behind a part, and one that was lost and charged what it held."""
     lost = replace(SECOND, charge=350_000, path_budget=500_000, status="HALTED", response_hash=hashed(SAID))
@@ -408,6 +424,14 @@ def test_a_good_tree_has_no_violation():
 def test_a_bent_run_is_caught_by_its_invariant(invariant, what, facts):
     """What was bent is named by the invariant that forbids it."""
     assert invariant in {violation.invariant for violation in verify(facts)}, what
+
+
+@pytest.mark.parametrize(
+    ("what", "words", "facts"), experiment_runs.WORDS, ids=[one for one, *_ in experiment_runs.WORDS]
+)
+def test_what_was_bent_in_an_experiment_is_named(what, words, facts):
+    """A replay notices any trace that was changed; what it must not do is told besides."""
+    assert any(words in one.what for one in verify(facts)), what
 
 
 def test_every_rule_is_shown_to_fail():

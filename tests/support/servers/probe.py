@@ -41,6 +41,10 @@ class PolicyProbe(PolicyServiceServicer):
 
 
 class AuditProbe(AuditServiceServicer):
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        """Whether a flood was ended where it stood."""
+
     async def Export(self, request, _context):
         for sequence in (1, 2):
             yield audit_pb2.ExportResponse(event=audit_pb2.Event(sequence=sequence, session_id=request.session_id))
@@ -51,6 +55,12 @@ class AuditProbe(AuditServiceServicer):
                 raise ValueError(PROMPT)
             case "wait":
                 await asyncio.Event().wait()
+            case "flood":
+                try:
+                    while True:
+                        yield audit_pb2.ExportResponse(event=audit_pb2.Event(data_json="x" * 100_000))
+                finally:
+                    self.ended.set()
 
 
 class Dependency:

@@ -17,6 +17,7 @@ import httpx
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from interlock.api.sidecar.v1.sidecar_pb2_grpc import SidecarServiceStub
+from interlock.decision.wiring import open_decision
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.http.server import WebServer, listen
 from interlock.runtime.rpc.errors import answers_refusals
@@ -200,7 +201,7 @@ async def another_sidecar(one: RunningSidecar) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _served(
-    settings: Settings, mesh: Mesh, missing: Mapping[str, str]
+    settings: Settings, mesh: Mesh, missing: Mapping[str, str], *, decides: bool = False
 ) -> AsyncIterator[tuple[Settings, str, int, tuple[Any, ...], int]]:
     """Serve a sidecar; give its settings with its own address, the address of its HTTP front, the port of its gRPC, its APIs and
     the port that Envoy asks.
@@ -215,13 +216,19 @@ async def _served(
         http = f"http://127.0.0.1:{listener.getsockname()[1]}"
         if not settings.public_base_url:
             settings = settings.model_copy(update={"public_base_url": http})
-        sidecar = await open_sidecar(settings, mesh, readiness)
+        decision = open_decision(settings, mesh, readiness) if decides else None
+        if decision is not None:
+            ends.push_async_callback(decision.service.close)
+        servicer = decision.service.servicer if decision else None
+        sidecar = await open_sidecar(settings, mesh, readiness, decision=servicer)
         ends.push_async_callback(sidecar.close)
         web, server = WebServer(sidecar.http_app, settings, listener), RpcServer([sidecar.service], settings, port=0)
         await web.start()
         ends.push_async_callback(web.drain)
         port = await server.start()
         ends.push_async_callback(server.drain)
+        if decision is not None:
+            ends.callback(decision.leave)  # before the drain: agents keep their streams open
         envoy = 0
         if sidecar.envoy is not None:
             asked = RpcServer([sidecar.envoy], settings, port=settings.envoy_port or 0, largest_request=4 * 1024 * 1024)
@@ -237,11 +244,13 @@ async def running_sidecar(
     upstream: str = "",
     dpe: Any = None,
     wrap: Any = None,
+    decides: bool = False,
     **overrides: Any,
 ) -> AsyncIterator[RunningSidecar]:
     """Serve a sidecar over real session, policy and audit services in this process.
 
-    *dpe* is a servicer or None for a ``DpeDouble``; *wrap* may put something between the mesh and its services.
+    *dpe* is a servicer or None for a ``DpeDouble``; *wrap* may put something between the mesh and its services; *decides*: with a
+    decision service beside them.
     """
     tmp_path.mkdir(parents=True, exist_ok=True)
     settings = Settings(
@@ -266,7 +275,8 @@ async def running_sidecar(
             services = wrap(services)
         mesh, missing = Mesh.local(**services), {}
 
-        settings, http, port, apis, envoy = await ends.enter_async_context(_served(settings, mesh, missing))
+        serving = _served(settings, mesh, missing, decides=decides)
+        settings, http, port, apis, envoy = await ends.enter_async_context(serving)
         client = await ends.enter_async_context(
             httpx.AsyncClient(base_url=http, trust_env=False, timeout=30, verify=False, cookies=NO_COOKIES)
         )

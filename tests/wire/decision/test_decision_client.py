@@ -20,10 +20,12 @@ from interlock.client.decision import (
     Signal,
     arun,
 )
+from interlock.client.decision import running as run_loop
 from interlock.client.decision.reference.agents import AGENTS
 from interlock.decision.wiring import open_decision
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.server import RpcServer
+from tests.faults.parts.proxy import FaultProxy
 from tests.support.decision_service import ml, opened_audit, settings_of
 
 LOSSES = [0.5, 0.4, 0.3, *[0.21] * 12]
@@ -216,3 +218,28 @@ async def test_a_state_that_cannot_be_sent_is_a_continue_and_no_exception(experi
 
     assert decision.outcome == "CONTINUE"
     assert decision.fault
+
+
+async def test_an_agent_whose_line_died_in_silence_connects_again(at, experiment, monkeypatch):
+    """Nobody tells it: its pings are not answered, so it gives the line up and opens another. Here it pings sooner than it does."""
+    timeouts = dict.fromkeys(("grpc.keepalive_timeout_ms", "grpc.http2.ping_timeout_ms"), 1_000)
+    sooner = {"grpc.keepalive_time_ms": 1_000, **timeouts}
+    monkeypatch.setattr(run_loop, "OPTIONS", [(name, sooner.get(name, value)) for name, value in run_loop.OPTIONS])
+    line = await FaultProxy(int(at.rsplit(":", 1)[1])).start()
+    try:
+        await experiment.start()
+        agent = Custom(lambda _state, _signals: ((), ()))
+        ticket = await asyncio.to_thread(experiment.client.register, agent.descriptor)
+        experiment.tasks.append(asyncio.create_task(arun(agent, at=line.address, ticket=ticket)))
+        while not await asyncio.to_thread(experiment.client.connected):
+            await asyncio.sleep(0.02)
+        line.half_open()
+        async with asyncio.timeout(30):
+            while line.connections < 2:
+                await asyncio.sleep(0.05)
+            line.mend()
+            while not await asyncio.to_thread(experiment.client.connected):
+                await asyncio.sleep(0.05)
+        assert (await experiment.decide()).fault == ""
+    finally:
+        await line.stop()

@@ -10,6 +10,7 @@ import pytest
 
 from interlock.api.decision.v1.decision_pb2_grpc import DecisionServiceStub
 from interlock.client.decision import DecisionRefusedError, ExperimentClient
+from interlock.decision import reservations
 from interlock.domain.errors import unavailable
 from interlock.runtime.rpc.errors import from_rpc_error
 from interlock.session.wiring import open_service
@@ -134,6 +135,29 @@ async def test_an_owner_settles_what_it_did_and_what_it_never_heard_of(settings,
     assert permit
     assert nothing.value.reason == "DECISION_NOTHING_RESERVED"
     assert await kernel.left() == 75
+
+
+async def test_an_owner_hears_of_a_lost_decision_even_while_the_next_one_fails(settings, session, audit, kernel):
+    """The answer of cycle 1 was lost, and cycle 2 is refused: that call and no later one names cycle 1."""
+    broken = asyncio.Event()
+
+    async def refuse(_request):
+        if broken.is_set():
+            raise unavailable("AUDIT_BROKEN_BY_TEST", "not now")
+
+    async with served(settings, Hooked(audit, SealDecision=refuse), session=session) as address:
+        definition = json.loads(kernel_definition())
+        with ExperimentClient("search", at=address, api_key="alice", definition=definition) as owner:
+            await asyncio.to_thread(owner.open)
+            async with grpc.aio.insecure_channel(address) as channel:
+                await ReservingClient(DecisionServiceStub(channel)).run(1, snapshot=RICH)
+            broken.set()
+            second = await asyncio.to_thread(owner.decide, json.loads(RICH))
+            broken.clear()
+            third = await asyncio.to_thread(owner.decide, json.loads(RICH))
+
+    assert (second.fault, second.outcome, second.unheard_cycle) == ("AUDIT_BROKEN_BY_TEST", "CONTINUE", 1)
+    assert (third.fault, third.cycle, third.unheard_cycle) == ("", 2, 0)
 
 
 async def test_the_guard_reads_the_kernel_and_not_the_snapshot(search, kernel):
@@ -263,6 +287,52 @@ async def test_what_could_not_be_taken_back_is_taken_back_by_the_next_cycle(sett
         mute.clear()
         await run(client, 2)
         assert await kernel.left() == 99
+
+
+async def test_what_could_not_be_taken_back_for_long_is_taken_back_by_whoever_goes_on(
+    settings, session, audit, kernel, monkeypatch
+):
+    """The kernel is silent for three cycles after the broken one, and another process has the last two: the 40 come back."""
+    monkeypatch.setattr(reservations, "KERNEL_LIMIT_S", 0.2)
+    broken, mute = asyncio.Event(), asyncio.Event()
+
+    async def refuse(_request):
+        if broken.is_set():
+            raise unavailable("AUDIT_BROKEN_BY_TEST", "not now")
+
+    async def silent(_request):
+        if mute.is_set():
+            raise unavailable("SESSION_BROKEN_BY_TEST", "not now")
+
+    audited, shared = Hooked(audit, SealDecision=refuse), Hooked(session, StepKernel=silent)
+    async with serving(settings, audited, session=shared) as stub:
+        client = ReservingClient(stub)
+        await client.open()
+        await client.register(AGENT)
+        broken.set()
+        assert await refused(run(client, 1, extends())) == "AUDIT_BROKEN_BY_TEST"
+        broken.clear()
+        mute.set()
+        for cycle in (1, 2, 3):
+            await run(client, cycle)
+    async with serving(settings, audited, session=shared) as stub:
+        client = ReservingClient(stub)
+        await client.register(AGENT)
+        await run(client, 4)
+        assert await client.trace(4)
+        mute.clear()
+        assert await kernel.left() == 60
+        await run(client, 5)
+        assert await kernel.left() == 100
+        assert (await client.trace(5))["inputs"]["doubtful_from"] == 1
+        assert "doubtful_from" not in (await run_traced(client, 6))["inputs"]
+
+
+async def run_traced(client, cycle):
+    """Run a cycle in which nothing is proposed; return its trace, which replays."""
+    await run(client, cycle)
+    assert (await client.replay(cycle)).same
+    return await client.trace(cycle)
 
 
 async def test_what_a_cycle_reserved_whose_owner_left_is_taken_back(settings, session, audit, kernel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 
 import grpc
@@ -392,6 +393,29 @@ async def test_local_and_remote_answer_the_same(running, text):
 
     assert results[0] == results[1]
     assert PROMPT not in str(results)
+
+
+@pytest.mark.req("SVC-5")
+@pytest.mark.parametrize(("timeout_s", "code"), [(None, "CANCELLED"), (0.5, "DEADLINE_EXCEEDED")])
+async def test_a_client_that_leaves_while_it_is_written_to_leaves_nothing_behind(running, log_lines, timeout_s, code):
+    """The handler is ended where it stands, with one access line; nothing is left for the loop to collect elsewhere."""
+    stray = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: stray.append(context))
+    stream = running.audit.Export(audit_pb2.ExportRequest(session_id="flood"), timeout=timeout_s)
+    async for _ in stream:
+        break
+    await asyncio.sleep(0.2)  # until the server waits with the next message
+    if timeout_s is None:
+        stream.cancel()
+    async with asyncio.timeout(5):
+        await running.audit_probe.ended.wait()
+        while not (lines := [line for line in log_lines() if line["event"] == "rpc"]):
+            await asyncio.sleep(0.01)
+    gc.collect()
+    await asyncio.sleep(0.05)
+
+    assert stray == []
+    assert [(line["method"], line["code"]) for line in lines] == [("Export", code)]
 
 
 @pytest.mark.req("SVC-1")

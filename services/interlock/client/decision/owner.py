@@ -106,10 +106,11 @@ class ExperimentClient:
 
     def decide(self, state: Mapping[str, Any], signals: Sequence[Signal] = (), *, source: str = "executor") -> CycleDecision:  # fmt: skip
         """Run the next cycle and return what was decided. Never raises: without a decision the experiment goes on as it was."""
+        unheard = 0
         try:
             if not self._next:
                 self.open()
-            decision, unheard = self._run(state, signals, source), 0
+            decision = self._run(state, signals, source)
             if decision.replayed:
                 # It was decided before, and the answer was lost on its way. What it was decided from is past: decide anew.
                 unheard, self._next = decision.cycle, self._next + 1
@@ -121,7 +122,7 @@ class ExperimentClient:
             log.warning("no decision, the experiment continues: %s", error)
             if fault == "DECISION_CYCLE_UNEXPECTED":
                 self._next = 0
-            return CycleDecision(fault=fault)
+            return CycleDecision(fault=fault, unheard_cycle=unheard)
 
     def settle(self, cycle: int, *, done: bool = True, actual: Mapping[str, float | Decimal] | None = None) -> str:
         """Tell whether what a cycle decided was done, where its action reserved something in a kernel; return the permit's key.

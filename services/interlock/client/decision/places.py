@@ -13,7 +13,17 @@ DEFAULT_AT = "127.0.0.1:7086"
 AT, TICKET = "INTERLOCK_DECISION_AT", "INTERLOCK_DECISION_TICKET"
 """The environment of an agent's process: what any language reads."""
 LARGEST_BYTES = 64 << 20
-OPTIONS = (("grpc.max_receive_message_length", LARGEST_BYTES),)
+OPTIONS = (
+    ("grpc.max_receive_message_length", LARGEST_BYTES),
+    # An agent waits for its next task and sends nothing: only a ping tells it that its line is dead.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.http2.ping_timeout_ms", 5_000),  # of gRPC's own pings, for which a keepalive would wait a minute
+    ("grpc.http2.max_pings_without_data", 0),
+    # A service that was away for long is found again within seconds.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 5_000),
+)
 _DETAILS = "grpc-status-details-bin"
 
 

@@ -81,10 +81,12 @@ class ExperimentState:
     """Up to where cycles took signals from the bus: epoch and number."""
     reserved: Mapping[str, str] = field(default_factory=dict)
     """Cycle → key of the permit that nobody settled yet."""
+    doubtful: int = 0
+    """The first cycle that may have reserved something that no trace has, as the last trace tells it; 0: none before the last one."""
 
     def told(self) -> str:
         """Return it as JSON text. What came later to experiments is left out while it is empty: older services read it too."""
-        later = {name for name in ("types", "bus", "reserved") if not getattr(self, name)}
+        later = {name for name in ("types", "bus", "reserved", "doubtful") if not getattr(self, name)}
         told = {name: one for name, one in self.__dict__.items() if name not in later}
         return canonical({**told, "carried": list(self.carried)})
 
@@ -253,6 +255,7 @@ def _after_cycle(state: ExperimentState, trace: Mapping[str, Any]) -> Experiment
     return replace(
         state, cycle=trace["cycle"], standings={**state.standings, **after["standings"]}, memory=after["memory"],
         carried=after["carried"], bus=after.get("bus", state.bus), reserved=reserved,
+        doubtful=trace["inputs"].get("doubtful_from", 0),
     )  # fmt: skip
 
 

@@ -118,7 +118,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     def _streaming(
         self, behaviour: Callable[[Any, Any], AsyncGenerator[Any, None]], method: Method, read: Read
     ) -> Callable[..., Any]:
-        async def answer(raw: bytes, context: Any) -> AsyncIterator[bytes]:
+        """Return *behaviour* of a method that gives a stream. It writes instead of yielding, as ``_conversing`` does."""
+
+        async def answer(raw: bytes, context: Any) -> None:
             with method.call(parent=telemetry.extract(context.invocation_metadata())) as call:
                 try:
                     async with asyncio.timeout(self._limit(context)) as limit:
@@ -126,9 +128,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                         asked = read(raw)
                         async with contextlib.aclosing(behaviour(asked.request, context)) as messages:
                             async for message in messages:
-                                yield asked.answer(message, last=False)
+                                await _written(context, asked.answer(message, last=False))
                         if asked.echoes:
-                            yield asked.end()
+                            await _written(context, asked.end())
                 except (Exception, asyncio.CancelledError) as error:
                     await _report(call, context, error, out_of_time=limit.expired())
                     raise
@@ -157,6 +159,14 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         return self._default_timeout_s if context.time_remaining() is None else None
 
 
+async def _written(context: Any, message: bytes) -> None:
+    """Write a message. Where the peer is gone, or its time is over, the call is cancelled: that is no defect."""
+    try:
+        await context.write(message)
+    except grpc.aio.InternalError:
+        raise asyncio.CancelledError from None
+
+
 async def _report(call: RpcCall, context: Any, error: BaseException, *, out_of_time: bool) -> None:
     """End the call with the status of *error*. Returns if gRPC already has a status."""
     if isinstance(error, grpc.aio.AbortError):
@@ -170,5 +180,5 @@ async def _report(call: RpcCall, context: Any, error: BaseException, *, out_of_t
         await context.abort(
             status.code, status.details, (*(context.trailing_metadata() or ()), *status.trailing_metadata)
         )
-    elif (context.time_remaining() or 1.0) <= 0:
+    elif context.time_remaining() == 0:  # None without a deadline, and never below 0
         call.code, call.reason = grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE
