@@ -6,7 +6,7 @@ are the lower of both, and whatever went further stays. Merging is idempotent, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from interlock.domain.breaker import BreakerState, breaker_state
@@ -22,6 +22,7 @@ from interlock.domain.session.session_policy import tightened
 from interlock.domain.session.spending import Amount, Reservation, SpendingLimits, merged_spending
 from interlock.domain.session.spending_rule import charged
 from interlock.domain.session.state import (
+    VOID,
     CommitOutcome,
     CommitWindow,
     FailWindow,
@@ -320,6 +321,8 @@ def _with_windows(state: SessionState, rebuilt: SessionState, *, budget: Micros,
     outcomes = (*state.outcomes, *(outcome for _, outcome in added))
     continued = {parent for node in nodes if not node.failed for parent in node.parent_ids}
     late = {node.window_id for node, _ in added if node.pattern == LINEAR and not node.failed}
+    holds = tuple(hold for hold in state.holds if hold.window_id not in {node.window_id for node in nodes})
+    holding = {hold.window_id for hold in holds}
     moved = [outcome_of for outcome_of in added if state.tells(outcome_of[1]) and not outcome_of[0].failed]
     return replace(
         state,
@@ -327,9 +330,9 @@ def _with_windows(state: SessionState, rebuilt: SessionState, *, budget: Micros,
         status=status,
         nodes=nodes,
         outcomes=tuple(_at(place, outcome) for place, outcome in enumerate(outcomes, 1)),
-        leases=_still(state.leases, nodes),
-        holds=tuple(hold for hold in state.holds if hold.window_id not in {node.window_id for node in nodes}),
-        expired=_still(state.expired, nodes),
+        leases=_still(state.leases, nodes, holding),
+        holds=holds,
+        expired=_still(state.expired, nodes, holding),
         untold=(*state.untold, *(node.window_id for node, _ in moved))[-UNTOLD_KEPT:],
         late=frozenset((state.late | late) - continued),
     )
@@ -339,18 +342,23 @@ def _at(place: int, outcome: CommitOutcome) -> CommitOutcome:
     return outcome if outcome.index == place else replace(outcome, index=place)
 
 
-def _still(leases: Iterable[Lease], nodes: Iterable[Node]) -> tuple[Lease, ...]:
-    """Return the leases of windows that are not there, and whose place no other line took."""
+def _still(leases: Iterable[Lease], nodes: Iterable[Node], holding: Collection[WindowId]) -> tuple[Lease, ...]:
+    """Return the leases of windows that are not there, and whose place no other line took.
+
+    One that holds budget stays, void where its place was taken: whoever finds it run out closes it.
+    """
     there: set[WindowId] = set()
     lines: set[tuple[WindowId, ...]] = set()
     for node in nodes:
         there.add(node.window_id)
         if node.pattern == LINEAR and not node.failed:
             lines.add(node.parent_ids)
+    open_still = [lease for lease in leases if lease.window_id not in there]
+    lost = {lease for lease in open_still if lease.pattern == LINEAR and lease.parent_ids in lines}
     return tuple(
-        lease
-        for lease in leases
-        if lease.window_id not in there and not (lease.pattern == LINEAR and lease.parent_ids in lines)
+        replace(lease, pattern=VOID) if lease in lost else lease
+        for lease in open_still
+        if lease not in lost or lease.window_id in holding
     )
 
 
