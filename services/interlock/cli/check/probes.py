@@ -26,7 +26,7 @@ from interlock.runtime.settings.profile_files import profile_values
 from interlock.runtime.settings.values import without_password
 
 UPSTREAM_LIMIT_S = 3.0
-REDIS_LIMIT_S = 2.0
+REDIS_LIMIT_S = 3.5
 OLDEST_REDIS = (7, 0)
 
 T = TypeVar("T")
