@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import asdict
 from functools import partial
 from itertools import chain
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
@@ -27,10 +26,7 @@ from interlock.cli.output import NEGATIVE, OK, Format, Output, print_json
 from interlock.runtime.settings.loading import load
 from interlock.runtime.settings.model import Settings
 
-T = TypeVar("T")
-
 GROUP_LIMIT_S = 4.0
-SLICE_S = 0.2
 PAUSE_S = 0.5
 REST = ProbeFinding("everything else", "all", ProbeStatus.SKIP, "correct the settings first")
 
@@ -72,7 +68,7 @@ def _settled(findings: list[ProbeFinding]) -> bool:
 async def examine() -> list[ProbeFinding]:
     """Return all findings by group. A group that takes longer than ``GROUP_LIMIT_S`` is a finding itself."""
     try:
-        settings = await _in_time(probes.in_thread(load))
+        settings = await probes.in_time(probes.in_thread(load), GROUP_LIMIT_S)
     except TimeoutError:
         late = f"they cannot be read within {GROUP_LIMIT_S:g} s"
         return [ProbeFinding("configuration", "settings", ProbeStatus.FAIL, late, "a disk or the network hangs"), REST]
@@ -127,33 +123,17 @@ async def blocking(group: str, probe: Callable[[], Iterator[ProbeFinding]]) -> l
     return await _isolated(group, look)
 
 
-async def _isolated(group: str, look: Callable[[list[ProbeFinding]], Coroutine[Any, Any, None]]) -> list[ProbeFinding]:
+async def _isolated(group: str, look: Callable[[list[ProbeFinding]], Awaitable[None]]) -> list[ProbeFinding]:
     """Return what a group found. Its own end, by time or by any fault, is one more finding and ends no other group."""
     found: list[ProbeFinding] = []
     try:
-        await _in_time(look(found))
+        await probes.in_time(look(found), GROUP_LIMIT_S)
     except TimeoutError:
         late = f"no result after {GROUP_LIMIT_S:g} s"
         return [*found, ProbeFinding(group, "time", ProbeStatus.FAIL, late, "a disk or the network hangs")]
     except Exception as error:  # noqa: BLE001 - whatever is broken here, the rest is still worth telling
         return [*found, probes.broken(partial(ProbeFinding, group), "probe", error)]
     return found
-
-
-async def _in_time(looking: Coroutine[Any, Any, T]) -> T:
-    """Return what *looking* gives. Raises ``TimeoutError`` after ``GROUP_LIMIT_S`` of time in which this process could run.
-
-    Time is counted in slices, each once however long it took: on a machine that is busy, or while a module is imported, what was
-    found by then is late and not missing.
-    """
-    task = asyncio.create_task(looking)
-    for _ in range(math.ceil(GROUP_LIMIT_S / SLICE_S)):
-        await asyncio.wait({task}, timeout=SLICE_S)
-        if task.done():
-            return task.result()
-    task.cancel()
-    await asyncio.wait({task}, timeout=SLICE_S)
-    raise TimeoutError
 
 
 def _print(findings: list[ProbeFinding]) -> None:
