@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from interlock.domain.breaker import BreakerState, breaker_state
 from interlock.domain.budget import Micros
-from interlock.domain.dag.dag import LINEAR, Node
+from interlock.domain.dag.dag import BRANCH, LINEAR, Node
 from interlock.domain.errors import Refused, conflict, invalid
 from interlock.domain.ids import SessionId, WindowId
 from interlock.domain.session.caller import PERIODS_KEPT, Spent
@@ -168,7 +168,8 @@ def _streaming(state: SessionState, step: StreamBegan) -> SessionState:
     known = {node.window_id for node in state.nodes} | {hold.window_id for hold in state.holds}
     if step.hold.window_id in known:
         return state
-    return replace(state, leases=(*state.leases, step.lease), holds=(*state.holds, step.hold))
+    lease = _still([step.lease], state.nodes, {step.hold.window_id})  # another window may have its place
+    return replace(state, leases=(*state.leases, *lease), holds=(*state.holds, step.hold))
 
 
 def _spent_apart(states: Rebuilt, state: SessionState, step: SpentApart) -> Rebuilt:
@@ -229,7 +230,11 @@ def _settled(states: Rebuilt, state: SessionState, ask: CommitWindow, following:
         policy = tightened(state.policy, policy)
     own = Lease(ask.window_id, 0, ask.pattern, ask.parent_ids)
     streaming = _holding(state.leases, state)
-    held = replace(state, leases=(own, *([following] if following else []), *streaming))
+    # What follows in a full session was sealed beside the window in its place, and so may a branch be: such a one held budget.
+    room = len(state.nodes) + 1 < state.terms.limits.max_dag_nodes
+    flying = [following] if following and room else []
+    beside = [BudgetHold(ask.window_id, Micros(0))] if ask.pattern == BRANCH else []
+    held = replace(state, leases=(own, *flying, *streaming), holds=(*state.holds, *beside))
     asked = replace(ask, policy=policy, policy_base=None)
     changed = commit_window({**states, ask.session_id: held}, asked)[0]
     if not changed:
@@ -239,8 +244,10 @@ def _settled(states: Rebuilt, state: SessionState, ask: CommitWindow, following:
 
 
 def _with_streams(settled: SessionState, streaming: tuple[Lease, ...]) -> SessionState:
-    """Return a session with no lease but those of windows that hold something."""
-    return replace(settled, leases=_holding(streaming, settled))
+    """Return a session with no lease but those of windows that hold something, void where their place was taken now."""
+    left = {lease.window_id: lease for lease in settled.leases}  # the streams are the last of them
+    kept = [left[lease.window_id] for lease in streaming if lease.window_id in left]
+    return replace(settled, leases=_holding(kept, settled))
 
 
 def _holding(leases: Iterable[Lease], state: SessionState) -> tuple[Lease, ...]:
