@@ -330,6 +330,8 @@ class SettingDeclarations(BaseSettings):
     """What a statement costs that the sources neither show nor speak against: free (counted alone), or medium (prevents LOW)."""
     dpe_threads: int = Field(default=0, ge=0, le=64)
     """Threads of the embedded models. 0: one for each core that the process may use."""
+    dpe_remembered_bytes: int = Field(default=134_217_728, ge=0, le=17_179_869_184)
+    """Memory for what is read out of texts, bytes; what nothing asks for in ten minutes is forgotten. 0: each text is read anew."""
     nli_model_dir: Path | None = None
     """Folder of a three-class ONNX NLI model with manifest.json. Absent: the bundled one."""
     embed_model_dir: Path | None = None
