@@ -13,7 +13,7 @@ from interlock.domain.session.caller import CallerAsk, caller_id_of, rebuild
 from interlock.domain.session.hold import BudgetHold, HoldWindow
 from interlock.domain.session.restore import SessionBegan, StreamBegan, replayed
 from interlock.domain.session.session_refusals import LEFT_OPEN
-from interlock.domain.session.state import Lease, Status
+from interlock.domain.session.state import VOID, Lease, Status
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
 from interlock.session.store.redis import RedisStore
@@ -280,3 +280,18 @@ async def test_of_windows_that_ran_out_the_one_that_holds_budget_is_named_first(
 
     assert set(named) == {(window_id(1), 350_000)}
     assert (after.unsettled, after.lapsed_hold) == (window_id(24), 0)
+
+
+@pytest.mark.req("BUD-11", "BUD-8")
+async def test_a_hold_that_older_code_left_without_a_lease_is_named(store):
+    """A session as it was rebuilt before void leases were kept: each opening names the window until its hold is freed."""
+    await store.restore(replace(new_state(), holds=(BudgetHold(window_id(1), Micros(350_000)),)))
+    first = await store.open(first_ask(2))
+    second = await store.open(first_ask(3, now_ms=NOW_MS + LEASE_MS))
+    refusal = await refused(store.open(first_ask(4, now_ms=NOW_MS + 2 * LEASE_MS, token_budget=Micros(450_000))))
+    await store.abandon(SESSION, SESSION, window_id(1))
+    third = await store.open(first_ask(4, now_ms=NOW_MS + 2 * LEASE_MS))
+
+    assert {(one.lapsed, one.lapsed_hold) for one in (first, second)} == {(Lease(window_id(1), 0, VOID), 350_000)}
+    assert refusal.metadata[LEFT_OPEN] == f"{window_id(1)} VOID -"
+    assert (third.unsettled, third.lapsed_hold) == (window_id(3), 0)

@@ -51,6 +51,9 @@ NEEDED = (
 """Headers without which an answer would be a silent pass."""
 
 _STRICTNESS = {"COMPLETED": 0, "HELD": 1, "HALTED": 2}
+NOTHING_OPENED = frozenset({"TOKEN_REPLAYED", "WINDOW_IN_FLIGHT", "PATTERN_NEEDS_PARENT", "BUDGET_HELD"})
+"""Refusals of an opening: such a call had no lease, and held nothing."""
+
 _REASON = re.compile(r"[A-Z][A-Z0-9_]{2,63}")
 
 
@@ -510,16 +513,50 @@ def decisions_follow_from_risk_and_budget(facts: Facts) -> Iterator[str]:
 def _holding(session: Session, seal: Seal, facts: Facts) -> int:
     """Return how many other calls of a session may have held budget for their parts while a window was decided.
 
-    One that ended without an answer may hold it until its lease runs out, and longer where the store did not hear of its end.
+    One that ended without an answer may hold it until its lease runs out, and then until an opening has closed it.
     """
     own = [call for call in facts.calls if call.hmac == seal.hmac and not call.approval]
     until = max((call.ended for call in own), default=float("inf"))
-    since = min((call.started for call in own), default=0.0)
+    since = min((call.started for call in own), default=_earliest(session, seal, facts))
     others = [
         call for call in facts.calls
-        if call.entry in IN_PARTS and call.hmac != seal.hmac and session.session_id in {call.session_id, _session_in(call.token)}
+        if call.entry in IN_PARTS and call.hmac != seal.hmac and call.reason not in NOTHING_OPENED
+        and session.session_id in _sessions_of(call) and call.started < until
     ]  # fmt: skip
-    return sum(call.started < until and (not call.hmac or call.ended > since) for call in others)
+    told = sum(bool(call.hmac) and call.ended > since for call in others)
+    in_doubt = [call for call in others if not call.hmac]
+    left = max(len(in_doubt) - _closed(session, in_doubt, since, facts), len(session.holds))
+    return told + min(left, len(in_doubt))
+
+
+def _earliest(session: Session, seal: Seal, facts: Facts) -> float:
+    """Return when a window whose client was told nothing began at the earliest: after the windows that it goes on from."""
+    parents = {one.hmac for one in session.seals if one.window_id in seal.parents}
+    return max((call.started for call in facts.calls if call.hmac in parents and not call.approval), default=0.0)
+
+
+def _closed(session: Session, in_doubt: list[Call], before: float, facts: Facts) -> int:
+    """Return how many of these calls hold nothing any more, for certain, at a time.
+
+    A lease is over once its call has ended and as long again as an answer may take. Each opening after that closes one of those that
+    hold budget before it goes on. A store that was set back may hold again what was closed before.
+    """
+    openings = sorted(
+        (call.started, call.ended) for call in facts.calls
+        if facts.set_back_at < call.started and call.ended <= before and not call.approval
+        and (call.hmac or call.reason == "WINDOW_ALREADY_SETTLED") and session.session_id in _sessions_of(call)
+    )  # fmt: skip
+    closed, at = 0, 0.0
+    for over in sorted(call.ended + call.limit_s for call in in_doubt):
+        ends = next((ended for started, ended in openings if started >= max(over, at)), None)
+        if ends is None:
+            break
+        closed, at = closed + 1, ends
+    return closed
+
+
+def _sessions_of(call: Call) -> set[str]:
+    return {call.session_id, _session_in(call.token)}
 
 
 def _session_in(token: str) -> str:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from interlock.domain.breaker import breaker_state
 from interlock.domain.budget import Micros
 from interlock.domain.chain.chain_state import ChainState
-from interlock.domain.dag.dag import violations
+from interlock.domain.dag.dag import BRANCH, violations
 from interlock.domain.errors import Refused
 from interlock.domain.ids import WindowId
 from interlock.domain.session.hold import HoldWindow
@@ -88,6 +88,8 @@ STEPS = st.one_of(
     st.tuples(st.just("abandon"), WINDOWS),
     st.tuples(st.just("hold"), WINDOWS, AMOUNTS, BUDGETS | st.just(1_000_000)),
     st.tuples(st.just("flown"), OPENS, AMOUNTS),
+    st.tuples(st.just("overtaken"), OPENS, AMOUNTS, COMMITS),
+    st.tuples(st.just("beside"), COSTS),
     st.tuples(st.sampled_from(["start", "read", "read", "read", "read", "read", "read", "terminate"])),
 )
 LIMITS = st.tuples(
@@ -157,6 +159,11 @@ class Pair:
         elif name == "flown":  # open and hold at once: what follows meets the hold
             await self.open({**given[0], "token": 0, "pointer": None, "wrong": None, "token_budget": None})
             await self.hold(window_id(given[0]["window"]), given[1], 1_000_000)
+        elif name == "overtaken":  # and another window takes the place of the one that holds
+            await self.step("flown", *given[:2])
+            await self.commit({**given[2], "window": FRESH + len(self.asked), "where": "tip"})
+        elif name == "beside":
+            await self.beside(given[0])
         elif name == "terminate":
             await self.both("terminate", self.id, self.id)
         elif name == "start":
@@ -165,6 +172,19 @@ class Pair:
     async def hold(self, window: WindowId, amount: int, ceiling: int) -> None:
         got = await self.both("hold", HoldWindow(self.id, self.id, window, Micros(amount), Micros(ceiling)))
         event(f"hold: {got[1] if isinstance(got, tuple) else 'held'}")
+
+    async def beside(self, charge: int) -> None:
+        """Seal a window that holds budget as a branch: from its own parents, or from the root that took its place."""
+        state = await self.state()
+        if state is None or not state.holds or not state.nodes:
+            return
+        window = state.holds[0].window_id
+        own = [lease.parent_ids for lease in (*state.leases, *state.expired) if lease.window_id == window]
+        parents = own[0] or (state.nodes[0].window_id,)
+        number = max(node.window_number for node in state.nodes if node.window_id in parents) + 1
+        ask = settle(int(window[-4:], 16), session=self.n, parent_ids=parents, window_number=number, pattern=BRANCH)
+        got = await self.both("commit", replace(ask, charge=Micros(charge)))
+        event(f"beside: {got[1] if isinstance(got, tuple) else 'settled'}")
 
     async def open(self, given: dict[str, Any]) -> None:
         changed: dict[str, Any] = {"now_ms": given["now_ms"], "lease_ms": given["lease_ms"]}
@@ -239,7 +259,10 @@ def check_laws(before: SessionState | None, after: SessionState) -> None:
     """What holds after every step, whatever the commands were (reliability.md I1, I3, I8, I9)."""
     assert violations(after.nodes) == ()
     assert 0 <= after.budget
-    assert len(after.nodes) <= min(after.terms.limits.max_windows, after.terms.limits.max_dag_nodes)
+    branches = sum(
+        node.pattern == BRANCH for node in after.nodes
+    )  # beside windows that took their place: the limits bound openings
+    assert len(after.nodes) - branches <= min(after.terms.limits.max_windows, after.terms.limits.max_dag_nodes)
     if before is not None:
         assert after.budget <= before.budget
         assert breaker_state(after.budget) >= breaker_state(before.budget)
@@ -247,7 +270,9 @@ def check_laws(before: SessionState | None, after: SessionState) -> None:
         assert after.nodes[: len(before.nodes)] == before.nodes
         assert after.outcomes[: len(before.outcomes)] == before.outcomes
         settled = {node.window_id for node in after.nodes if not node.failed}
-        assert not settled & {hold.window_id for hold in after.holds}
+        holding = {hold.window_id for hold in after.holds}
+        assert not settled & holding
+        assert holding <= {lease.window_id for lease in (*after.leases, *after.expired)}
 
 
 @pytest.mark.req("BUD-4", "BUD-8", "BUD-11", "BRK-1", "DAG-2", "TOK-5")

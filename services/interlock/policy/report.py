@@ -96,9 +96,9 @@ def _cannot_tell(report: dpe_pb2.Report) -> float:
 
 def _stages_run(stages: Iterable[dpe_pb2.Stage]) -> frozenset[str]:
     """Return the stages whose every entry has the status RAN."""
-    listed = list(stages)
-    not_run = {stage.number for stage in listed if stage.status != dpe_pb2.STAGE_STATUS_RAN}
-    return frozenset(stage.number for stage in listed) - not_run
+    listed = [(stage.number, stage.status) for stage in stages]
+    not_run = {number for number, status in listed if status != dpe_pb2.STAGE_STATUS_RAN}
+    return frozenset({number for number, _ in listed} - not_run)
 
 
 def _risk(report: dpe_pb2.Report) -> RiskLevel:

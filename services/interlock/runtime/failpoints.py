@@ -85,7 +85,7 @@ class Failpoints:
     """The rules of one process. Without rules, a pass costs one lookup in an empty mapping."""
 
     def __init__(self, text: str = "") -> None:
-        self._rules: dict[str, list[_Rule]] = {}
+        self.rules: dict[str, list[_Rule]] = {}
         self._lock = threading.Lock()
         for part in filter(None, map(str.strip, text.split(";"))):
             found = _RULE.fullmatch(part)
@@ -99,21 +99,21 @@ class Failpoints:
                 int(found["ms"] or 0) / 1000,
                 int(found["at"]) if found["at"] else None,
             )
-            self._rules.setdefault(found["name"], []).append(rule)
+            self.rules.setdefault(found["name"], []).append(rule)
 
     @property
     def active(self) -> bool:
         """Whether there is any rule."""
-        return bool(self._rules)
+        return bool(self.rules)
 
     def due(self, name: str) -> list[_Rule]:
         """Return the rules that this pass of *name* triggers."""
-        if name not in self._rules:
+        if name not in self.rules:
             return []
         with self._lock:
-            for rule in self._rules[name]:
+            for rule in self.rules[name]:
                 rule.passes += 1
-            return [rule for rule in self._rules[name] if rule.at in {None, rule.passes}]
+            return [rule for rule in self.rules[name] if rule.at in {None, rule.passes}]
 
 
 _points = Failpoints()
@@ -129,6 +129,8 @@ def configure(text: str | None = None) -> None:
 
 async def reached(name: str) -> None:
     """Pass the point *name* on an event loop. An ``error`` rule refuses with UNAVAILABLE and FAILPOINT."""
+    if not _points.rules:  # every call passes a dozen of them
+        return
     for rule in _points.due(name):
         if rule.action == "delay":
             await asyncio.sleep(rule.delay_s)

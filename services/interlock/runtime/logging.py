@@ -15,6 +15,7 @@ import logging
 import re
 import sys
 from collections.abc import Mapping, MutableMapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -22,7 +23,6 @@ from types import TracebackType
 from typing import Any, ClassVar, TextIO
 
 import structlog
-from opentelemetry import trace
 from prometheus_client import Counter
 
 LOST = Counter("interlock_log_lines_lost", "Log lines that could not be written.")
@@ -151,6 +151,9 @@ def _short(filename: str) -> str:
 
 Event = MutableMapping[str, Any]
 
+TRACE_ID: ContextVar[str] = ContextVar("trace_id", default="")
+"""The trace that the lines of a block belong to, 32 hex digits; its spans set it. Empty: none."""
+
 
 def _line_of(_logger: Any, method: str, event: Event) -> str:
     """Return the line of *event*: the fields in ``SAFE_KEYS`` without credentials, all others redacted."""
@@ -159,9 +162,8 @@ def _line_of(_logger: Any, method: str, event: Event) -> str:
         "level": "error" if method == "exception" else method,
         "event": "",
     }
-    span = trace.get_current_span().get_span_context()
-    if span.is_valid:
-        fields["trace_id"] = f"{span.trace_id:032x}"
+    if within := TRACE_ID.get():
+        fields["trace_id"] = within
     if "exc_info" in event or "stack_info" in event:
         _describe_exception(event)
     for key, value in event.items():  # the common cases first: a line has ten fields, and a governed call several lines

@@ -10,7 +10,7 @@ import importlib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from contextvars import ContextVar, Token
+from contextvars import Token
 from dataclasses import dataclass, field
 from enum import Enum
 from random import getrandbits
@@ -23,7 +23,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from interlock.domain.errors import Refused, unavailable
-from interlock.runtime.logging import scrub
+from interlock.runtime.logging import TRACE_ID, scrub
 from interlock.runtime.settings.model import Settings
 
 if TYPE_CHECKING:
@@ -138,17 +138,13 @@ def span(
 
     An exception marks the span as failed by type or reason, never by its text.
     """
-    if parent is None and _Tracing.tracer is None and _carried.get():
-        return _NOTHING
+    if parent is None and _Tracing.tracer is None and TRACE_ID.get():
+        return NOTHING
     return SpanBlock(name, kind, parent, attributes)
 
 
-_carried: ContextVar[bool] = ContextVar("carried", default=False)
-"""Whether an outer block carries a trace already: without an exporter an inner one has nothing to do."""
-
-
 class _Nothing:
-    """Stands for an inner span that nobody records."""
+    """Stands for an inner span that nobody records: without an exporter the outer block alone carries the trace."""
 
     def __enter__(self) -> Span:
         return trace.INVALID_SPAN
@@ -157,7 +153,7 @@ class _Nothing:
         """Do nothing."""
 
 
-_NOTHING = _Nothing()
+NOTHING = _Nothing()
 
 
 class SpanBlock:
@@ -168,7 +164,7 @@ class SpanBlock:
     def __init__(self, name: str, kind: SpanKind, parent: Context | None, attributes: Mapping[str, Any]) -> None:
         self._name, self._kind, self._parent, self._attributes = name, kind, parent, attributes
         self._token: Token[Context] | None = None
-        self._carrying: Token[bool] | None = None
+        self._carrying: Token[str] | None = None
 
     def __enter__(self) -> Span:
         current = trace.get_current_span()
@@ -179,7 +175,7 @@ class SpanBlock:
             annotate(self._span, **self._attributes)
         if self._span is not current:
             self._token = context.attach(trace.set_span_in_context(self._span))
-            self._carrying = _carried.set(True)
+            self._carrying = TRACE_ID.set(f"{self._span.get_span_context().trace_id:032x}")
         return self._span
 
     def _carrier(self, current: Span) -> Span:
@@ -195,10 +191,15 @@ class SpanBlock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._token is not None:
-            context.detach(self._token)
-        if self._carrying is not None:
-            _carried.reset(self._carrying)
+        if self._token is not None and self._carrying is not None:
+            try:
+                TRACE_ID.reset(self._carrying)
+            except (
+                ValueError
+            ):  # a stream that nobody closed is collected in another context, where nothing is to be put back
+                pass
+            else:
+                context.detach(self._token)
         if _Tracing.tracer is not None and self._token is not None:
             if isinstance(error, Exception):
                 told = error.reason if isinstance(error, Refused) else type(error).__name__
@@ -228,13 +229,13 @@ def current_span() -> Span:
 
 def trace_id() -> str:
     """Return the id of the trace that this runs in, 32 hex digits; empty where there is none."""
-    found = trace.get_current_span().get_span_context()
-    return f"{found.trace_id:032x}" if found.is_valid else ""
+    return TRACE_ID.get()
 
 
 def exemplar() -> dict[str, str] | None:
     """Return the exemplar of a measurement: the trace that it was made in, where that is recorded."""
-    return {"trace_id": trace_id()} if trace.get_current_span().is_recording() else None
+    recorded = _Tracing.tracer is not None and trace.get_current_span().is_recording()
+    return {"trace_id": trace_id()} if recorded else None
 
 
 def inject() -> tuple[tuple[str, str], ...]:

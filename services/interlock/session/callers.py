@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -16,6 +15,7 @@ from interlock.domain.session.session_refusals import CALLER_UNVERIFIED, LEFT_OP
 from interlock.domain.session.token import Token, caller_of
 from interlock.runtime.clock import Clock, iso8601
 from interlock.session import metrics
+from interlock.session.amended import Amended
 from interlock.session.store.store import Store
 from interlock.session.terms import SessionRules
 
@@ -90,29 +90,27 @@ class Callers:
         number = max(1, self.clock() // (self.rules.caller_period_s * SECOND_US))
         return CallerAsk(caller_id, number, self.rules.caller_budget)
 
-    def naming(self, ask: CallerAsk | None) -> AbstractContextManager[None]:
+    def naming(self, ask: CallerAsk | None) -> Amended:
         """Name the caller in a refusal that its budget gives, and say when its period ends."""
         return self.naming_id(ask.caller_id if ask else "")
 
-    @contextmanager
-    def naming_id(self, caller_id: str) -> Iterator[None]:
+    def naming_id(self, caller_id: str) -> Amended:
         """Name the caller in a refusal, by its id."""
-        try:
-            yield
-        except Refused as refused:
-            if refused.reason == CALLER_UNVERIFIED:
-                since_us = max(0, self.clock() - (MARGIN_PERIODS * self.rules.caller_period_s) * SECOND_US)
-                refused.metadata |= {"caller_id": caller_id, "since": iso8601(since_us)}
-            elif LEFT_OPEN in refused.metadata:
-                refused.metadata["caller_id"] = caller_id  # what is freed there is freed for it too
-            elif refused.reason == "CALLER_BUDGET_DEPLETED":
-                metrics.CALLERS_REFUSED.inc()
-                ends_at = (int(refused.metadata["period"]) + 1) * self.rules.caller_period_s
-                wait_s = max(1, ends_at - self.clock() // SECOND_US)
-                refused.metadata |= {"caller_id": caller_id, "ends_at": str(ends_at)}
-                refused.retry_after_ms = wait_s * 1000
-                log.warning("caller.depleted", caller_id=caller_id, ends_at=ends_at)
-            raise
+        return Amended(self._name, caller_id)
+
+    def _name(self, refused: Refused, caller_id: str) -> None:
+        if refused.reason == CALLER_UNVERIFIED:
+            since_us = max(0, self.clock() - (MARGIN_PERIODS * self.rules.caller_period_s) * SECOND_US)
+            refused.metadata |= {"caller_id": caller_id, "since": iso8601(since_us)}
+        elif LEFT_OPEN in refused.metadata:
+            refused.metadata["caller_id"] = caller_id  # what is freed there is freed for it too
+        elif refused.reason == "CALLER_BUDGET_DEPLETED":
+            metrics.CALLERS_REFUSED.inc()
+            ends_at = (int(refused.metadata["period"]) + 1) * self.rules.caller_period_s
+            wait_s = max(1, ends_at - self.clock() // SECOND_US)
+            refused.metadata |= {"caller_id": caller_id, "ends_at": str(ends_at)}
+            refused.retry_after_ms = wait_s * 1000
+            log.warning("caller.depleted", caller_id=caller_id, ends_at=ends_at)
 
     async def restore(self, caller_id: SessionId, charged: Sequence[tuple[int, SessionId, Micros]]) -> CallerView:
         """Bring a caller's budget up to the audit log. It is never raised."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import orjson
@@ -17,6 +15,7 @@ from interlock.domain.session.restore import SessionBegan
 from interlock.domain.session.session_refusals import LEFT_OPEN, RECOVERABLE
 from interlock.domain.session.state import PolicyText, SessionState, Terms
 from interlock.runtime.keys.derivation import RECORD, Keyring
+from interlock.session.amended import Amended
 from interlock.session.terms import terms_from_json
 
 VERSION = 1
@@ -72,15 +71,14 @@ def _unknown(session: SessionId) -> Refused:
     return invalid("RECORD_INVALID", "the record of this session was not made by this deployment", session_id=session)
 
 
-@contextmanager
-def naming(root: SessionId, session: SessionId) -> Iterator[None]:
+def naming(root: SessionId, session: SessionId) -> Amended:
     """Name the session in a refusal after which it is rebuilt, or a window of it closed: its reader knows the token alone."""
-    try:
-        yield
-    except Refused as refused:
-        if refused.reason in RECOVERABLE or refused.reason == "WINDOW_SETTLED_LATE" or LEFT_OPEN in refused.metadata:
-            refused.metadata |= {"session_id": session, "root_session_id": root}
-        raise
+    return Amended(_name, root, session)
+
+
+def _name(refused: Refused, root: SessionId, session: SessionId) -> None:
+    if refused.reason in RECOVERABLE or refused.reason == "WINDOW_SETTLED_LATE" or LEFT_OPEN in refused.metadata:
+        refused.metadata |= {"session_id": session, "root_session_id": root}
 
 
 def key_unknown() -> Refused:

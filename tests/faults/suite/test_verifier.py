@@ -411,6 +411,37 @@ def test_an_answer_may_be_held_for_what_a_stream_held_beside_it(entry, ended, ex
     assert (wrong == []) is explained
 
 
+@pytest.mark.parametrize(
+    ("opened", "more", "explained"),
+    [
+        (9.5, {}, False),
+        (8.5, {}, True),
+        (9.5, {"set_back_at": 9.7}, True),
+        (9.5, {"holds": frozenset({"w9"})}, True),
+        (9.5, {"reason": "WINDOW_IN_FLIGHT"}, True),
+    ],
+    ids=["closed by an opening", "before its lease is over", "set back since", "still held", "opened nothing"],
+)
+def test_a_lost_stream_explains_no_verdict_once_an_opening_has_closed_it(opened, more, explained):
+    """Its lease is over by 9.0, and whoever opens a window after that closes it first: a HIGH answer at 0.70 is released then."""
+    high = replace(SECOND, charge=150_000, path_budget=700_000, status="HELD")
+    told = replace(
+        call(2, high, sent=token(FIRST.hmac)), status=451, reason="HELD_FOR_REVIEW", started=10.0, ended=12.0
+    )
+    named = {"crp-context-session-id": SESSION}
+    lost = replace(call(3, entry="parts", started=3.0, ended=5.0, status=504, headers=named), limit_s=4.0)
+    reason = more.get("reason", "WINDOW_ALREADY_SETTLED")
+    closing = call(4, started=opened, ended=9.9, status=409, reason=reason, headers=named)
+    one = replace(session(FIRST, high), holds=more.get("holds", frozenset()))
+    bent = replace(GOOD, sessions=(one,), calls=(CHARGED[0], told, lost, closing), callers=())
+
+    wrong = [
+        one for one in verify(replace(bent, set_back_at=more.get("set_back_at", 0.0))) if "its rule says" in one.what
+    ]
+
+    assert (wrong == []) is explained
+
+
 def test_a_good_tree_has_no_violation():
     """A child that spent lowers its parent, and a halt of it is no fault."""
     spent = window(1, 450_000, 350_000, window_id="c1", hmac=hmac(71), status="HALTED")

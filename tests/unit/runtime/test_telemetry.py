@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import sys
 
 import pytest
@@ -193,3 +194,21 @@ def test_a_label_that_others_choose_has_few_values():
     assert [words.label(one) for one in ("a", "b/c-1", "d", "a", "", "two words", "x" * 65, PROMPT)] == [
         "a", "b/c-1", "other", "a", "", "other", "other", "other",
     ]  # fmt: skip
+
+
+@pytest.mark.req("SVC-5")
+@pytest.mark.parametrize("exporting", [False, True])
+def test_a_block_may_end_in_another_context(request, caplog, exporting):
+    """A stream that nobody closed is collected elsewhere: its span ends, quietly, and nothing there is changed."""
+    spans = request.getfixturevalue("finished") if exporting else None
+    begun = contextvars.copy_context()
+    block = telemetry.span("stream", parent=telemetry.extract([("traceparent", TRACEPARENT)]))
+    begun.run(block.__enter__)
+    with telemetry.span("elsewhere"):
+        own = telemetry.trace_id()
+        block.__exit__(GeneratorExit, GeneratorExit(), None)
+        after = telemetry.trace_id()
+
+    assert own == after != TRACEPARENT.split("-")[1]
+    assert caplog.records == []
+    assert spans is None or {one.name for one in spans()} == {"stream", "elsewhere"}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from interlock.cli.check import command
 from interlock.cli.check.command import answering, blocking, examine
 from interlock.cli.check.probes import ProbeFinding, ProbeStatus
 from tests.faults.parts.processes import skewed
@@ -243,6 +246,20 @@ def test_the_clock_is_compared_with_the_stores(tmp_path):
 def clock_of(printed: str) -> dict[str, str]:
     [finding] = [one for one in json.loads(printed)["findings"] if one["name"] == "clock"]
     return finding
+
+
+async def test_what_is_late_on_a_busy_machine_is_not_missing(monkeypatch):
+    """The loop is kept for longer than a group may take, as by an import on a busy machine: what was found meanwhile is told."""
+    monkeypatch.setattr(command, "GROUP_LIMIT_S", 0.2)
+    fine = ProbeFinding("keys", "keys", ProbeStatus.OK, "")
+
+    async def keeping() -> AsyncIterator[ProbeFinding]:
+        time.sleep(0.5)
+        yield fine
+
+    groups = await asyncio.gather(blocking("keys", lambda: iter([fine])), answering("redis", keeping))
+
+    assert groups == [[fine], [fine]]
 
 
 async def test_profile_callers_and_reviewers_are_told():

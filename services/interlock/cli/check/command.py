@@ -37,7 +37,7 @@ def check(
 ) -> None:
     """Check configuration, code, profile, keys, certificates, embedded parts, Redis and clock, audit store, models, Triton, services, provider, traces and ports.
 
-    Changes nothing and ends within five seconds (and within --wait). A part that is broken ends no other probe. OK: works. SKIP: does not apply. WARN: works, but maybe
+    Changes nothing and ends within five seconds, later only where the machine is busy (and within --wait). A part that is broken ends no other probe. OK: works. SKIP: does not apply. WARN: works, but maybe
     not as you expect. FAIL: does not work. Exit code 1 on any FAIL.
 
     Examples: interlock check | interlock check -o json | interlock check --wait 60
@@ -68,8 +68,7 @@ def _settled(findings: list[ProbeFinding]) -> bool:
 async def examine() -> list[ProbeFinding]:
     """Return all findings by group. A group that takes longer than ``GROUP_LIMIT_S`` is a finding itself."""
     try:
-        async with asyncio.timeout(GROUP_LIMIT_S):
-            settings = await probes.in_thread(load)
+        settings = await probes.in_time(probes.in_thread(load), GROUP_LIMIT_S)
     except TimeoutError:
         late = f"they cannot be read within {GROUP_LIMIT_S:g} s"
         return [ProbeFinding("configuration", "settings", ProbeStatus.FAIL, late, "a disk or the network hangs"), REST]
@@ -128,8 +127,7 @@ async def _isolated(group: str, look: Callable[[list[ProbeFinding]], Awaitable[N
     """Return what a group found. Its own end, by time or by any fault, is one more finding and ends no other group."""
     found: list[ProbeFinding] = []
     try:
-        async with asyncio.timeout(GROUP_LIMIT_S):
-            await look(found)
+        await probes.in_time(look(found), GROUP_LIMIT_S)
     except TimeoutError:
         late = f"no result after {GROUP_LIMIT_S:g} s"
         return [*found, ProbeFinding(group, "time", ProbeStatus.FAIL, late, "a disk or the network hangs")]

@@ -10,7 +10,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -27,6 +27,7 @@ from interlock.runtime.settings.values import without_password
 
 UPSTREAM_LIMIT_S = 3.0
 REDIS_LIMIT_S = 2.0
+SLICE_S = 0.2
 OLDEST_REDIS = (7, 0)
 
 T = TypeVar("T")
@@ -189,9 +190,9 @@ async def redis(settings: Settings) -> AsyncIterator[ProbeFinding]:
             return
         url = named
         yield line("sentinels", ProbeStatus.OK, f"{shown} names {without_password(url)}")
-    async with from_url(url, socket_timeout=REDIS_LIMIT_S, socket_connect_timeout=REDIS_LIMIT_S) as client:
+    async with from_url(url) as client:
         try:
-            info = await client.info("server")
+            info = await in_time(client.info("server"), REDIS_LIMIT_S)
             yield line("server", ProbeStatus.OK, f"{shown} answers")
             yield _redis_version(line, info)
             async for finding in _redis_settings(
@@ -285,6 +286,22 @@ def _fitness(verdict: Any) -> str:
     if verdict.ok and verdict.hint:
         return f"not compared: {verdict.hint}"
     return "as pinned" if verdict.ok else "cannot be used"
+
+
+async def in_time(looking: Awaitable[T], limit_s: float) -> T:
+    """Return what *looking* gives. Raises ``TimeoutError`` after *limit_s* of time in which this process could run.
+
+    Time is counted in slices, each once however long it took: on a machine that is busy, or while a module is imported, what was
+    found by then is late and not missing.
+    """
+    task = asyncio.ensure_future(looking)
+    for _ in range(math.ceil(limit_s / SLICE_S)):
+        await asyncio.wait({task}, timeout=SLICE_S)
+        if task.done():
+            return task.result()
+    task.cancel()
+    await asyncio.wait({task}, timeout=SLICE_S)
+    raise TimeoutError
 
 
 async def in_thread(look: Callable[[], T]) -> T:

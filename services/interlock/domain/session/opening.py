@@ -273,17 +273,24 @@ def _given(state: SessionState, ask: OpenWindow) -> Parents:
 def _leases(state: SessionState, ask: OpenWindow) -> tuple[tuple[Lease, ...], tuple[Lease, ...], Lease | None]:
     """Return the leases of others that are held, those that ran out, and the window to look at now.
 
-    Each opening names another one of those that ran out, so that all of them are looked at in turn. One that holds budget comes first: a
-    window that is sealed in its place would leave the hold behind, which nobody could close then.
+    Each opening names another one of those that ran out, so that all of them are looked at in turn. One that holds budget comes first,
+    whether or not its place was taken meanwhile: nothing else closes its hold.
     """
+    holding = {hold.window_id for hold in state.holds}
     others = [lease for lease in state.leases if lease.window_id != ask.window_id]
     live = tuple(lease for lease in others if lease.until_ms > ask.now_ms)
-    over = [lease for lease in others if lease.until_ms <= ask.now_ms and lease.pattern != VOID]
-    waiting = over + [lease for lease in state.expired if lease.window_id != ask.window_id]
-    holding = {hold.window_id for hold in state.holds}
+    over = [lease for lease in others if lease.until_ms <= ask.now_ms]
+    over = [lease for lease in over if lease.pattern != VOID or lease.window_id in holding]
+    waiting = over + [lease for lease in (*state.expired, *_bare(state)) if lease.window_id != ask.window_id]
     first = next((lease for lease in waiting if lease.window_id in holding), waiting[0] if waiting else None)
     behind = [lease for lease in waiting if lease is not first] + ([first] if first else [])
     return live, _kept(behind, holding), first
+
+
+def _bare(state: SessionState) -> list[Lease]:
+    """Return a lease that ran out for each hold that has none: older code dropped those whose place was taken."""
+    leased = {lease.window_id for lease in (*state.leases, *state.expired)}
+    return [Lease(hold.window_id, 0, VOID) for hold in state.holds if hold.window_id not in leased]
 
 
 def _kept(waiting: list[Lease], holding: Collection[WindowId]) -> tuple[Lease, ...]:

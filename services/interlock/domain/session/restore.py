@@ -6,12 +6,12 @@ are the lower of both, and whatever went further stays. Merging is idempotent, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from interlock.domain.breaker import BreakerState, breaker_state
 from interlock.domain.budget import Micros
-from interlock.domain.dag.dag import LINEAR, Node
+from interlock.domain.dag.dag import BRANCH, LINEAR, Node
 from interlock.domain.errors import Refused, conflict, invalid
 from interlock.domain.ids import SessionId, WindowId
 from interlock.domain.session.caller import PERIODS_KEPT, Spent
@@ -22,6 +22,7 @@ from interlock.domain.session.session_policy import tightened
 from interlock.domain.session.spending import Amount, Reservation, SpendingLimits, merged_spending
 from interlock.domain.session.spending_rule import charged
 from interlock.domain.session.state import (
+    VOID,
     CommitOutcome,
     CommitWindow,
     FailWindow,
@@ -167,7 +168,8 @@ def _streaming(state: SessionState, step: StreamBegan) -> SessionState:
     known = {node.window_id for node in state.nodes} | {hold.window_id for hold in state.holds}
     if step.hold.window_id in known:
         return state
-    return replace(state, leases=(*state.leases, step.lease), holds=(*state.holds, step.hold))
+    lease = _still([step.lease], state.nodes, {step.hold.window_id})  # another window may have its place
+    return replace(state, leases=(*state.leases, *lease), holds=(*state.holds, step.hold))
 
 
 def _spent_apart(states: Rebuilt, state: SessionState, step: SpentApart) -> Rebuilt:
@@ -228,7 +230,11 @@ def _settled(states: Rebuilt, state: SessionState, ask: CommitWindow, following:
         policy = tightened(state.policy, policy)
     own = Lease(ask.window_id, 0, ask.pattern, ask.parent_ids)
     streaming = _holding(state.leases, state)
-    held = replace(state, leases=(own, *([following] if following else []), *streaming))
+    # What follows in a full session was sealed beside the window in its place, and so may a branch be: such a one held budget.
+    room = len(state.nodes) + 1 < state.terms.limits.max_dag_nodes
+    flying = [following] if following and room else []
+    beside = [BudgetHold(ask.window_id, Micros(0))] if ask.pattern == BRANCH else []
+    held = replace(state, leases=(own, *flying, *streaming), holds=(*state.holds, *beside))
     asked = replace(ask, policy=policy, policy_base=None)
     changed = commit_window({**states, ask.session_id: held}, asked)[0]
     if not changed:
@@ -238,8 +244,10 @@ def _settled(states: Rebuilt, state: SessionState, ask: CommitWindow, following:
 
 
 def _with_streams(settled: SessionState, streaming: tuple[Lease, ...]) -> SessionState:
-    """Return a session with no lease but those of windows that hold something."""
-    return replace(settled, leases=_holding(streaming, settled))
+    """Return a session with no lease but those of windows that hold something, void where their place was taken now."""
+    left = {lease.window_id: lease for lease in settled.leases}  # the streams are the last of them
+    kept = [left[lease.window_id] for lease in streaming if lease.window_id in left]
+    return replace(settled, leases=_holding(kept, settled))
 
 
 def _holding(leases: Iterable[Lease], state: SessionState) -> tuple[Lease, ...]:
@@ -320,6 +328,8 @@ def _with_windows(state: SessionState, rebuilt: SessionState, *, budget: Micros,
     outcomes = (*state.outcomes, *(outcome for _, outcome in added))
     continued = {parent for node in nodes if not node.failed for parent in node.parent_ids}
     late = {node.window_id for node, _ in added if node.pattern == LINEAR and not node.failed}
+    holds = tuple(hold for hold in state.holds if hold.window_id not in {node.window_id for node in nodes})
+    holding = {hold.window_id for hold in holds}
     moved = [outcome_of for outcome_of in added if state.tells(outcome_of[1]) and not outcome_of[0].failed]
     return replace(
         state,
@@ -327,9 +337,9 @@ def _with_windows(state: SessionState, rebuilt: SessionState, *, budget: Micros,
         status=status,
         nodes=nodes,
         outcomes=tuple(_at(place, outcome) for place, outcome in enumerate(outcomes, 1)),
-        leases=_still(state.leases, nodes),
-        holds=tuple(hold for hold in state.holds if hold.window_id not in {node.window_id for node in nodes}),
-        expired=_still(state.expired, nodes),
+        leases=_still(state.leases, nodes, holding),
+        holds=holds,
+        expired=_still(state.expired, nodes, holding),
         untold=(*state.untold, *(node.window_id for node, _ in moved))[-UNTOLD_KEPT:],
         late=frozenset((state.late | late) - continued),
     )
@@ -339,18 +349,23 @@ def _at(place: int, outcome: CommitOutcome) -> CommitOutcome:
     return outcome if outcome.index == place else replace(outcome, index=place)
 
 
-def _still(leases: Iterable[Lease], nodes: Iterable[Node]) -> tuple[Lease, ...]:
-    """Return the leases of windows that are not there, and whose place no other line took."""
+def _still(leases: Iterable[Lease], nodes: Iterable[Node], holding: Collection[WindowId]) -> tuple[Lease, ...]:
+    """Return the leases of windows that are not there, and whose place no other line took.
+
+    One that holds budget stays, void where its place was taken: whoever finds it run out closes it.
+    """
     there: set[WindowId] = set()
     lines: set[tuple[WindowId, ...]] = set()
     for node in nodes:
         there.add(node.window_id)
         if node.pattern == LINEAR and not node.failed:
             lines.add(node.parent_ids)
+    open_still = [lease for lease in leases if lease.window_id not in there]
+    lost = {lease for lease in open_still if lease.pattern == LINEAR and lease.parent_ids in lines}
     return tuple(
-        lease
-        for lease in leases
-        if lease.window_id not in there and not (lease.pattern == LINEAR and lease.parent_ids in lines)
+        replace(lease, pattern=VOID) if lease in lost else lease
+        for lease in open_still
+        if lease not in lost or lease.window_id in holding
     )
 
 

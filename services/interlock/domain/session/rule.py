@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from interlock.domain.breaker import BreakerState, breaker_state
 from interlock.domain.budget import FULL, Micros, charge
-from interlock.domain.dag.dag import FAN_IN, LINEAR, NO_SEAL, Node, violations
+from interlock.domain.dag.dag import BRANCH, FAN_IN, LINEAR, NO_SEAL, Node, violations
 from interlock.domain.dag.lineage import as_steps, trace_history
 from interlock.domain.ids import SessionId, WindowId
 from interlock.domain.session.above import Above, above_of
@@ -132,7 +132,8 @@ def _place(state: SessionState, ask: CommitWindow) -> Parents:
         raise refusal("WINDOW_NUMBER_MISMATCH", number, ask.window_number)
     others = [lease for lease in (*state.leases, *state.expired) if lease.window_id != ask.window_id]
     mine = Lease(ask.window_id, 0, ask.pattern, ask.parent_ids)
-    check_limits(state, number, (*others, mine))
+    if not _beside(state, ask):
+        check_limits(state, number, (*others, mine))
     if not own:
         check_width(state, mine, others)
     if ask.seal.hmac in {"", *(parent.seal.hmac for parent in known)}:
@@ -140,6 +141,11 @@ def _place(state: SessionState, ask: CommitWindow) -> Parents:
     if ask.policy and ask.policy.hash != state.policy.hash and ask.policy_base not in {None, state.policy.hash}:
         raise refusal("POLICY_MOVED")
     return known
+
+
+def _beside(state: SessionState, ask: CommitWindow) -> bool:
+    """Tell whether a window was sealed beside the one that took its place. A part of it has left, so a full session takes it too."""
+    return ask.pattern == BRANCH and any(hold.window_id == ask.window_id for hold in state.holds)
 
 
 def _check_line(state: SessionState, parents: Parents, *, held: bool) -> None:
@@ -160,11 +166,11 @@ def _settled(state: SessionState, ask: CommitWindow, parents: Parents, above: Ab
     path = charge(above.holds(start, summing=state.terms.accumulate), ask.charge)
     budget, index, limits = Micros(min(state.budget, path)), len(state.nodes) + 1, state.terms.limits
     status = state.status
-    last = ask.window_number == limits.max_windows
+    last = ask.window_number >= limits.max_windows
     if status is not Status.TERMINATED:
         if breaker_state(budget) is BreakerState.OPEN:
             status = Status.HALTED
-        elif index == limits.max_dag_nodes or (last and not _goes_on(state, ask)):
+        elif index >= limits.max_dag_nodes or (last and not _goes_on(state, ask)):
             status = Status.TERMINATED
     outcome = CommitOutcome(
         index=index,
@@ -235,7 +241,7 @@ def _advanced(state: SessionState, ask: CommitWindow, outcome: CommitOutcome, ca
         nodes=(*state.nodes, node),
         outcomes=(*state.outcomes, outcome),
         leases=tuple(_void(lease, ask) for lease in state.leases if lease.window_id != ask.window_id),
-        expired=tuple(lease for lease in state.expired if lease.window_id != ask.window_id and not _lost(lease, ask)),
+        expired=tuple(_void(lease, ask) for lease in state.expired if _waits(state, lease, ask)),
         facts=tuple(dict.fromkeys((*state.facts, *ask.facts)))[-FACTS_KEPT:],
         untold=(*state.untold, *([ask.window_id] if state.tells(outcome) else []))[-UNTOLD_KEPT:],
         late=state.late - set(ask.parent_ids),
@@ -247,6 +253,13 @@ def _advanced(state: SessionState, ask: CommitWindow, outcome: CommitOutcome, ca
 def _lost(lease: Lease, ask: CommitWindow) -> bool:
     """Tell whether a lease lost its place to this window: of lines from one window only one can be sealed."""
     return ask.pattern == lease.pattern == LINEAR and lease.parent_ids == ask.parent_ids
+
+
+def _waits(state: SessionState, lease: Lease, ask: CommitWindow) -> bool:
+    """Tell whether a lease that ran out still has a window to look at: one that holds budget has, whoever took its place."""
+    if lease.window_id == ask.window_id:
+        return False
+    return not _lost(lease, ask) or any(hold.window_id == lease.window_id for hold in state.holds)
 
 
 def _void(lease: Lease, ask: CommitWindow) -> Lease:

@@ -127,7 +127,7 @@ def fault_of(request: Any, answer: Any) -> str:
 def _is_complete(answer: Any, name: str) -> bool:
     needed = NEEDED.get(name, ())
     scalars, messages = _needed(answer.DESCRIPTOR, needed)
-    return all(scalars(answer)) and all(_value(answer, path) for path in messages)
+    return all(scalars(answer)) and (not messages or all(_value(answer, path) for path in messages))
 
 
 @lru_cache(maxsize=256)

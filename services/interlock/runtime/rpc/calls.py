@@ -55,9 +55,9 @@ class Method:
         """The child of ``DURATION``. The first call makes it, so that only the methods served here are shown."""
         return DURATION.labels(self.service, self.name)
 
-    def call(self, *, parent: Context | None = None, local: bool = False) -> RpcCall:
-        """Return the record of one call: a context manager around it."""
-        return RpcCall(self, parent, local=local)
+    def call(self, parent: Context) -> RpcCall:
+        """Return the record of one call from another process: a context manager around it."""
+        return RpcCall(self, parent, local=False)
 
 
 class RpcCall:
@@ -75,7 +75,7 @@ class RpcCall:
 
     def __enter__(self) -> Self:
         self._started = time.perf_counter()
-        self._current = self._span.__enter__()
+        self._current = None if self._span is telemetry.NOTHING else self._span.__enter__()
         return self
 
     def answered(self, response: Any) -> Any:
@@ -108,14 +108,15 @@ class RpcCall:
         (method.succeeded if self.code is _OK else method.count(self.code.name)).inc()
         if self.reason:
             REFUSALS.labels(method.service, method.name, self.reason).inc()
-        if self._current.is_recording():
+        if self._current is not None and self._current.is_recording():
             telemetry.annotate(self._current, rpc_code=self.code, reason=self.reason)
         if not self.local:  # still inside the span, so that the line has the trace id
             log.info(
                 "rpc", service=method.service, method=method.name, code=self.code.name,
                 duration_ms=round(took * 1000, 3), reason=self.reason or None,
             )  # fmt: skip
-        self._span.__exit__(kind, error, traceback)
+        if self._current is not None:
+            self._span.__exit__(kind, error, traceback)
 
 
 @lru_cache(maxsize=256)

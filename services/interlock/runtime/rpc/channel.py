@@ -51,7 +51,7 @@ class LocalChannel:
         handler, observed = self._handler(method), method_at(method)
 
         async def call(request: Any, *, timeout: float | None = None, **_ignored: Any) -> Any:  # noqa: ASYNC109 - gRPC's
-            with observed.call(local=True) as current:
+            with RpcCall(observed, None, local=True) as current:
                 try:
                     async with asyncio.timeout(timeout) as limit:
                         return current.answered(await handler(request, LocalContext(timeout)))
@@ -71,7 +71,7 @@ class LocalChannel:
             timeout: float | None = None,  # noqa: ASYNC109 - gRPC's
             **_ignored: Any,
         ) -> AsyncIterator[Any]:
-            with observed.call(local=True) as current:
+            with RpcCall(observed, None, local=True) as current:
                 try:
                     async with asyncio.timeout(timeout) as limit:
                         async with contextlib.aclosing(handler(request, LocalContext(timeout))) as messages:

@@ -30,7 +30,7 @@ class Deadline:
 
     def within(self, limit_s: float) -> float:
         """Return *limit_s* or what is left, whichever is less. Refused with DEADLINE_EXCEEDED when nothing is left."""
-        left = self.left_s
+        left = self._end - time.monotonic()
         if left <= 0:
             raise Refused(Kind.TIMEOUT, "DEADLINE_EXCEEDED", "the deadline of the call has passed")
         return min(limit_s, left)

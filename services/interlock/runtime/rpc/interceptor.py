@@ -103,7 +103,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
     def _unary(self, behaviour: Callable[[Any, Any], Awaitable[Any]], method: Method, read: Read) -> Callable[..., Any]:
         async def answer(raw: bytes, context: Any) -> Any:
-            with method.call(parent=telemetry.extract(context.invocation_metadata())) as call:
+            with method.call(telemetry.extract(context.invocation_metadata())) as call:
                 try:
                     async with asyncio.timeout(self._limit(context)) as limit:
                         self._admit(method, context)
@@ -121,7 +121,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         """Return *behaviour* of a method that gives a stream. It writes instead of yielding, as ``_conversing`` does."""
 
         async def answer(raw: bytes, context: Any) -> None:
-            with method.call(parent=telemetry.extract(context.invocation_metadata())) as call:
+            with method.call(telemetry.extract(context.invocation_metadata())) as call:
                 try:
                     async with asyncio.timeout(self._limit(context)) as limit:
                         self._admit(method, context)
@@ -144,7 +144,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         """
 
         async def answer(requests: AsyncIterator[Any], context: Any) -> None:
-            with method.call(parent=telemetry.extract(context.invocation_metadata())) as call:
+            with method.call(telemetry.extract(context.invocation_metadata())) as call:
                 try:
                     self._admit(method, context)
                     await behaviour(requests, context)

@@ -128,11 +128,14 @@ local number = ask.window_number
 if number ~= follows then
   return {'WINDOW_NUMBER_MISMATCH', follows, number}
 end
-if number > max_windows then
+-- Sealed beside the window that took its place: a part of it has left, so a full session takes it too.
+local amounts = held_by_window(s[22])
+local beside = pattern == BRANCH and amounts[window]
+if number > max_windows and not beside then
   return {'MAX_WINDOWS_EXCEEDED', max_windows, number}
 end
 local total = nodes + places({held, waiting, {mine}})
-if total > max_nodes then
+if total > max_nodes and not beside then
   return {'MAX_DAG_NODES_EXCEEDED', max_nodes, total}
 end
 if (pattern == FAN_OUT or pattern == BRANCH) and not (mine_held or mine_waited) then
@@ -165,7 +168,7 @@ local function standing(leases, mark)
   for _, lease in ipairs(leases) do
     if pattern == LINEAR and lease.pattern == LINEAR and lease.parents == mine.parents then
       lease.pattern = VOID
-      if mark then
+      if mark or amounts[lease.id] then -- one that holds budget still has a window to look at
         kept[#kept + 1] = lease
       end
     else
@@ -181,11 +184,11 @@ for _, one in ipairs(parents) do
   end
 end
 
-local after, last = status, number == max_windows
+local after, last = status, number >= max_windows
 if status ~= TERMINATED then
   if breaker(session) == OPEN then
     after = HALTED
-  elseif nodes + 1 == max_nodes or (last and open == 0 and places({held, waiting}) == 0) then
+  elseif nodes + 1 >= max_nodes or (last and open == 0 and places({held, waiting}) == 0) then
     after = TERMINATED
   end
 end

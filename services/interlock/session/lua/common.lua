@@ -71,6 +71,14 @@ local function held_without(text, window)
   return sum, table.concat(kept, ','), own
 end
 
+local function held_by_window(text)
+  local found = {}
+  for id, amount in string.gmatch(text or '', '([^ ,]+) (%d+) %d+') do
+    found[id] = tonumber(amount)
+  end
+  return found
+end
+
 local function on(lease, parent)
   return string.find('+' .. lease.parents .. '+', '+' .. parent .. '+', 1, true) ~= nil
 end

@@ -36,30 +36,36 @@ if not status or win > top then
 end
 -- Leases of others that are held, and those that ran out: their windows may have been sealed.
 local held, waited = leases_of(s[10]), leases_of(s[11])
-local live, waiting = {}, {}
+local live, waiting, leased, amounts = {}, {}, {[window] = true}, held_by_window(s[22])
 for _, lease in ipairs(held) do
   if lease.id ~= window then
+    leased[lease.id], lease.holds = true, amounts[lease.id]
     if lease.ends > now then
       live[#live + 1] = lease
-    elseif lease.pattern ~= VOID then
+    elseif lease.pattern ~= VOID or lease.holds then
       waiting[#waiting + 1] = lease
     end
   end
 end
 for _, lease in ipairs(waited) do
   if lease.id ~= window then
+    leased[lease.id], lease.holds = true, amounts[lease.id]
     waiting[#waiting + 1] = lease
+  end
+end
+for id, amount in string.gmatch(s[22] or '', '([^ ,]+) (%d+) %d+') do
+  if not leased[id] then -- older code dropped the lease where its place was taken
+    waiting[#waiting + 1] = {id = id, ends = 0, pattern = VOID, parents = '-', holds = tonumber(amount)}
   end
 end
 local report, lapsed_hold = '', 0
 if #waiting > 0 then
   local place = 1
   for i = #waiting, 1, -1 do
-    local _, _, kept_back = held_without(s[22], waiting[i].id)
-    waiting[i].holds = kept_back and kept_back.amount
-    place = kept_back and i or place
+    place = waiting[i].holds and i or place
   end
-  -- Each opening names another one, so all of them are looked at in turn; one that holds budget comes first.
+  -- Each opening names another one, so all of them are looked at in turn; one that holds budget comes first, whether or not its
+  -- place was taken meanwhile: nothing else closes its hold.
   local first = table.remove(waiting, place)
   report = text_of({first})
   waiting[#waiting + 1] = first

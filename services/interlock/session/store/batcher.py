@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
+from types import TracebackType
 from typing import Any
 
 import hiredis
@@ -66,13 +66,23 @@ def state_corrupt() -> Refused:
     return unavailable("SESSION_STATE_CORRUPT", "the stored session cannot be read", retry_after_ms=0)
 
 
-@contextmanager
-def readable() -> Iterator[None]:
+class _Readable:
+    def __enter__(self) -> None:
+        """Do nothing: what can be read is left alone."""
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, ValueError | LookupError | TypeError | AttributeError):
+            raise state_corrupt() from None
+
+
+_READABLE = _Readable()
+
+
+def readable() -> _Readable:
     """Refuse what is stored and not as our scripts write it."""
-    try:
-        yield
-    except (ValueError, LookupError, TypeError, AttributeError):
-        raise state_corrupt() from None
+    return _READABLE
 
 
 class Batcher:

@@ -17,7 +17,10 @@ import structlog
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
+from interlock.domain.chain.chain import WINDOW_SEALED
+from interlock.domain.dag.dag import LINEAR
 from interlock.domain.errors import Refused, conflict
+from interlock.domain.session.state import VOID
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peer import WriteFailedError
 from interlock.runtime.rpc.peers import Peers
@@ -126,7 +129,7 @@ class SettlementEffects:
         for entry in left_open.split(","):
             window_id, pattern, parents = entry.split(" ")
             sealed = await self._audit.find_window(session_id, window_id, deadline)
-            if sealed is None and pattern == "LINEAR":  # no other window is released in parts
+            if sealed is None and pattern in {LINEAR, VOID}:  # no other window is released in parts
                 freed = caller_id if refused.reason == "BUDGET_HELD" else None
                 sealed = await self._lost_stream(session_id, root, window_id, freed, deadline)
             if sealed is not None:
@@ -179,14 +182,15 @@ class SettlementEffects:
         begun, parts = told[stream_events.BEGUN][0], told.get(stream_events.PART, ())
         last: dict[str, Any] = max(parts, key=lambda part: part["part"], default={})
         spent = told.get(spending_events.RESERVED, [{}])[-1]
-        sealing = partial(stream_events.lost, session_id, root, window_id, begun, last, spent=spent)
+        sealing = partial(stream_events.lost, session_id, root, window_id, spent=spent)
         try:
-            await self._audit.append(sealing(), deadline)
+            await self._audit.append(sealing(begun, last), deadline)
         except WriteFailedError as failed:
-            if failed.refused.reason != "CHAIN_CONFLICT" or not begun["parent_ids"]:
+            if failed.refused.reason != "CHAIN_CONFLICT":
                 raise failed.refused from None
             # The store was set back, and had admitted it in a place that is taken in the chain.
-            await self._sealed_beside(sealing(beside=True), deadline)
+            place = {} if begun["parent_ids"] else await self._below_the_root(session_id, root, deadline)
+            await self._sealed_beside(sealing(begun | place, last, beside=True), deadline)
         log.warning("stream.lost", session_id=session_id, window_id=window_id, charge_micros=begun["hold_micros"])
         return await self._audit.get_window(session_id, window_id, deadline)
 
@@ -195,6 +199,13 @@ class SettlementEffects:
             await self._audit.append(request, deadline)
         except WriteFailedError as failed:
             raise failed.refused from None
+
+    async def _below_the_root(self, session_id: str, root: str, deadline: Deadline) -> dict[str, Any]:
+        """Return the place below the window that a session begins with: beside that one there is none."""
+        steps = (await self._audit.get_tree_record(root, deadline)).steps
+        sealed = (step for step in steps if step.session_id == session_id and step.event_type == WINDOW_SEALED)
+        first = next(step for step in sealed if not settlement(step).parent_ids)
+        return {"parent_ids": [first.window_id], "parent_hmacs": [first.hmac], "window_number": 2}
 
     async def _released(self, root: str, window_id: str, deadline: Deadline) -> dict[str, list[dict[str, Any]]]:
         """Return what the log holds of a window that was released in parts: the data of its events, by type."""

@@ -99,7 +99,8 @@ def lost(
 ) -> audit_pb2.AppendRequest:
     """Return the seal of a window whose sidecar died while it released parts: at the hold, the worst that it may have cost.
 
-    *beside*: another window was sealed in its place, since the store was set back. It is a branch from the same parents then.
+    *beside*: another window was sealed in its place, since the store was set back. It is a branch from the parents that *begun_data*
+    names then.
     *last* are the data of its latest part on record, *spent* those of the latest reservation for its model calls; empty: there is none.
     """
     charge, released = begun_data["hold_micros"], last.get("running_hash") or RunningHash().value

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from interlock.domain.budget import Micros
+from interlock.domain.dag.dag import BRANCH, LINEAR
 from interlock.domain.errors import Refused
 from interlock.domain.session.caller import CallerAsk, Period, caller_id_of
 from interlock.domain.session.caller import CallerState as Caller
@@ -15,7 +16,7 @@ from interlock.domain.session.holding import hold_window
 from interlock.domain.session.opening import open_window
 from interlock.domain.session.restore import SessionBegan, StreamBegan, merged, replayed
 from interlock.domain.session.rule import abandon_window, commit_window
-from interlock.domain.session.state import Lease, SessionState
+from interlock.domain.session.state import VOID, Lease, SessionState
 from tests.support.session.sessions import NOW_MS, first_ask, new_state, session_id, settle, window_id
 
 pytestmark = pytest.mark.req("BUD-11")
@@ -131,3 +132,44 @@ def test_the_record_brings_it_back():
     assert (settled.held, settled.leases) == (0, ())
     assert merged(flying, settled).holds == ()
     assert merged(state, flying).held == AMOUNT
+
+
+@pytest.mark.req("BUD-9")
+@pytest.mark.parametrize("begun", ["before the window in its place", "after it"])
+def test_a_stream_without_its_place_takes_none_in_a_rebuild(begun):
+    """A full session whose store was set back is rebuilt: the stream's lease is void, and its hold is kept."""
+    state = new_state(max_dag_nodes=3)
+    began = StreamBegan(
+        session_id(), BudgetHold(window_id(9), AMOUNT), Lease(window_id(9), NOW_MS, LINEAR, (window_id(1),))
+    )
+    free = {"charge": Micros(0), "ceiling": Micros(1_000_000)}
+    root, second = settle(1, **free), settle(2, parent_ids=(window_id(1),), window_number=2, **free)
+    third = settle(3, parent_ids=(window_id(2),), window_number=3, **free)
+    line = [root, began, second] if begun.startswith("before") else [root, second, began]
+    steps = [SessionBegan(state.terms, state.policy, Micros(1_000_000)), *line, third]
+    rebuilt = replayed(session_id(), steps)[session_id()]
+    stored = merged(None, rebuilt)
+
+    assert [node.window_id for node in stored.nodes] == [window_id(1), window_id(2), window_id(3)]
+    assert stored.held == AMOUNT
+    assert stored.leases == rebuilt.leases == (Lease(window_id(9), NOW_MS, VOID, (window_id(1),)),)
+
+
+@pytest.mark.req("BUD-9")
+@pytest.mark.parametrize("told", [True, False])
+def test_a_stream_that_was_sealed_beside_is_rebuilt_as_a_branch(told):
+    """The chain has it as a branch from the same parent, in a session that was full before it; its beginning need not be told any more."""
+    state = new_state(max_dag_nodes=2)
+    began = StreamBegan(
+        session_id(), BudgetHold(window_id(9), AMOUNT), Lease(window_id(9), NOW_MS, LINEAR, (window_id(1),))
+    )
+    below = {"parent_ids": (window_id(1),), "window_number": 2, "ceiling": Micros(1_000_000)}
+    steps = [
+        SessionBegan(state.terms, state.policy, Micros(1_000_000)),
+        settle(1, charge=Micros(0)), settle(2, charge=Micros(0), **below), *([began] if told else []),
+        settle(9, charge=AMOUNT, pattern=BRANCH, **below),
+    ]  # fmt: skip
+    rebuilt = replayed(session_id(), steps)[session_id()]
+
+    assert (rebuilt.budget, rebuilt.held, rebuilt.leases) == (650_000, 0, ())
+    assert [node.pattern for node in rebuilt.nodes] == [LINEAR, LINEAR, BRANCH]

@@ -1278,7 +1278,7 @@ class OpenedWindow(_message.Message):
     key_version: _builtins.int
     """Version of the master key that the session was made under."""
     unsettled_pattern: _builtins.str
-    """Pattern of the unsettled window; empty when there is none."""
+    """Pattern of the unsettled window, VOID where another one took its place and it holds budget; empty when there is none."""
     aware: _builtins.bool
     """Whether the session was begun by a caller that asked for protection."""
     unsettled_hold_micros: _builtins.int
