@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -118,7 +118,12 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     def _streaming(
         self, behaviour: Callable[[Any, Any], AsyncGenerator[Any, None]], method: Method, read: Read
     ) -> Callable[..., Any]:
-        async def answer(raw: bytes, context: Any) -> AsyncIterator[bytes]:
+        """Return *behaviour* of a method that gives a stream. It writes instead of yielding: a peer that leaves cancels it where it stands.
+
+        A generator that is left between two messages would be ended by the collector, in a context that is not the call's.
+        """
+
+        async def answer(raw: bytes, context: Any) -> None:
             with method.call(parent=telemetry.extract(context.invocation_metadata())) as call:
                 try:
                     async with asyncio.timeout(self._limit(context)) as limit:
@@ -126,9 +131,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                         asked = read(raw)
                         async with contextlib.aclosing(behaviour(asked.request, context)) as messages:
                             async for message in messages:
-                                yield asked.answer(message, last=False)
+                                await _written(context, asked.answer(message, last=False))
                         if asked.echoes:
-                            yield asked.end()
+                            await _written(context, asked.end())
                 except (Exception, asyncio.CancelledError) as error:
                     await _report(call, context, error, out_of_time=limit.expired())
                     raise
@@ -138,14 +143,15 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     def _conversing(self, behaviour: Callable[[Any, Any], Awaitable[None]], method: Method) -> Callable[..., Any]:
         """Return *behaviour* of a method that takes and gives streams. It lasts as long as what it is about; its deadlines are its own.
 
-        It writes instead of yielding: a peer that leaves cancels it where it stands, and no generator is left to be collected.
+        It writes, as `_streaming` does.
         """
 
         async def answer(requests: AsyncIterator[Any], context: Any) -> None:
             with method.call(parent=telemetry.extract(context.invocation_metadata())) as call:
                 try:
                     self._admit(method, context)
-                    await behaviour(requests, context)
+                    with _leaving():
+                        await behaviour(requests, context)
                 except (Exception, asyncio.CancelledError) as error:
                     await _report(call, context, error, out_of_time=False)
                     raise
@@ -155,6 +161,20 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     def _limit(self, context: Any) -> float | None:
         """Return the time limit of a call without a deadline, seconds. gRPC enforces a caller's own deadline."""
         return self._default_timeout_s if context.time_remaining() is None else None
+
+
+async def _written(context: Any, message: bytes) -> None:
+    with _leaving():
+        await context.write(message)
+
+
+@contextlib.contextmanager
+def _leaving() -> Iterator[None]:
+    """Take what gRPC raises where its peer left in the middle of a message for what it is: the call was cancelled."""
+    try:
+        yield
+    except grpc.aio.InternalError:
+        raise asyncio.CancelledError from None
 
 
 async def _report(call: RpcCall, context: Any, error: BaseException, *, out_of_time: bool) -> None:
