@@ -24,6 +24,8 @@ class OddServer:
     form: str = "application/json"
     status: int = 200
     description: str = "Pay a bill."
+    is_idle: bool = False
+    """Whether it closes a connection as its second request comes in, as a server does whose idle time is over just then."""
     paths: list[str] = field(default_factory=list)
 
     def answer(self, asked: dict) -> tuple[int, str, bytes]:
@@ -43,10 +45,13 @@ class OddServer:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the requests of one connection."""
+        has_answered = False
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 first, *lines = head.decode("latin-1").split("\r\n")
                 self.paths.append(first.split(" ")[1])
+                if self.is_idle and has_answered:
+                    return
                 found = dict(line.lower().split(": ", 1) for line in lines if line)
                 asked = await reader.readexactly(int(found.get("content-length", 0)))
                 status, form, body = self.answer(json.loads(asked)) if asked else (405, "", b"")
@@ -54,6 +59,7 @@ class OddServer:
                 told += [f"content-type: {form}"] if form else []
                 writer.write("\r\n".join([*told, "", ""]).encode() + body)
                 await writer.drain()
+                has_answered = True
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
@@ -122,3 +128,13 @@ async def test_odd_headers_and_paths_are_answered(sidecar, tmp_path):
         told = await client.get(url.removesuffix("/mcp") + "/.well-known/%2e%2e/admin")
         assert (told.status_code, told.json()["error"]["data"]["reason"]) == (404, "MCP_PATH_UNKNOWN")
     assert set(odd.paths) == {"/mcp"}
+
+
+@pytest.mark.req("KRN-10")
+async def test_a_server_that_closes_idle_connections_gets_every_call(sidecar, tmp_path):
+    """No call is lost, and none charged undone, to a connection that the server closes as the call comes in."""
+    odd = OddServer(is_idle=True)
+    listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    async with proxied(tmp_path, sidecar, odd) as url, httpx.AsyncClient(trust_env=False) as client:
+        told = [(await client.post(url, json=listing)).json() for _ in range(3)]
+    assert ["result" in one for one in told] == [True] * 3, told
