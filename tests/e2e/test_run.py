@@ -56,7 +56,7 @@ def test_an_agent_runs_behind_it_and_its_end_is_summed_up(tmp_path, provider):
     ("arguments", "code", "said"),
     [
         (("--", "/nothing/there"), 127, "FileNotFoundError"),
-        (("--profile", "lenient", "--", "true"), 2, "MESH_NOT_STARTED"),
+        (("--profile", "lenient", "--", "true"), 2, "MESH_NOT_STARTED: the mesh did not start: SETTINGS_INVALID"),
         (("--", "true"), 0, "does the agent read OPENAI_BASE_URL?"),
     ],
 )

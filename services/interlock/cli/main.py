@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from interlock.cli.output import EXIT_CODES, print_defect, print_refusal, wants_json
+from interlock.cli.output import EXIT_CODES, outer_fault, print_defect, print_refusal, wants_json
 from interlock.domain.errors import Refused
 
 COMMANDS = {
@@ -149,7 +149,9 @@ def run() -> None:
     except Refused as refused:
         sys.exit(print_refusal(refused, as_json=wants_json(sys.argv[1:])))
     except Exception as error:  # noqa: BLE001 - nothing is behind it; a defect has an exit code of its own
-        sys.exit(print_defect(error, as_json=wants_json(sys.argv[1:])))
+        as_json = wants_json(sys.argv[1:])
+        told = outer_fault(error, sys.argv[1:])
+        sys.exit(print_refusal(told, as_json=as_json) if told else print_defect(error, as_json=as_json))
 
 
 if __name__ == "__main__":

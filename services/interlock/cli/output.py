@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from interlock.domain.errors import Kind, Refused
+from interlock.domain.errors import Kind, Refused, invalid, unavailable
 
 OK, NEGATIVE, REFUSED, DEFECT = 0, 1, 2, 70
 PLACES = 6
@@ -63,6 +63,23 @@ def print_refusal(refused: Refused, *, as_json: bool) -> int:
         if hint := refused.metadata.get("hint"):
             sys.stderr.write(f"hint: {hint}\n")
     return REFUSED
+
+
+def outer_fault(error: Exception, arguments: Sequence[str]) -> Refused | None:
+    """Return the refusal of what no command foresaw and is no defect: an argument that is no text, a file that cannot be used."""
+    if isinstance(error, UnicodeEncodeError) and any(not _is_text(one) for one in arguments):
+        return invalid("ARGUMENT_INVALID", "an argument is not UTF-8")
+    if isinstance(error, OSError) and error.filename is not None:
+        return unavailable("FILE_UNUSABLE", plain(f"{str(error.filename)[:200]}: {error.strerror}"), retry_after_ms=0)
+    return None
+
+
+def _is_text(argument: str) -> bool:
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def print_defect(error: Exception, *, as_json: bool) -> int:

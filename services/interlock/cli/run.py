@@ -125,15 +125,23 @@ def _mesh(environment: Mapping[str, str]) -> Iterator[RunningMesh]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
 
 
 def _base_url(process: subprocess.Popen[str], said: IO[str]) -> str:
     """Wait for the line that tells the ports. A mesh that hangs is ended by its own start's bounds, and then this ends too."""
     assert process.stdout is not None
+    why: dict[str, Any] = {}
     for line in process.stdout:
         told: dict[str, Any] = json.loads(line)
         if told.get("event") == "ready":
             return f"http://127.0.0.1:{told['ports']['sidecar_http']}/v1"
+        why = told.get("error", why)
+    if why:  # its refusal, which it prints where its answers go
+        hint = str(why.get("metadata", {}).get("hint", ""))
+        message = f"the mesh did not start: {why['reason']}: {why['message']}"
+        raise unavailable("MESH_NOT_STARTED", message, retry_after_ms=0, **({"hint": hint} if hint else {}))
     said.seek(0)
     last = " | ".join(plain(line).strip() for line in said.read().splitlines()[-_LAST_LINES:])
     raise unavailable("MESH_NOT_STARTED", f"the mesh did not start: {last}", retry_after_ms=0)

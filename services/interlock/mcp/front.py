@@ -29,6 +29,8 @@ MOST_OPEN = 10_000
 CONNECT_S = 10.0
 BODY_S = 30.0
 """How long the whole of an agent's message may take to arrive."""
+WHOLE_S = 60.0
+"""How long a server has for what is no answer to a request."""
 SESSION = "mcp-session-id"
 _HOPS = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade", "host",
@@ -36,6 +38,7 @@ _HOPS = frozenset({
 })  # fmt: skip
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _JSON = {"content-type": "application/json"}
+_TEXT = {"content-type": "text/plain; charset=utf-8"}
 
 
 @dataclass
@@ -77,7 +80,7 @@ class HttpProxy:
     async def _answered(self, request: Request) -> Response:
         _check_origin(request)
         path = request.url.path
-        if path.startswith("/.well-known/") and request.method == "GET":
+        if path.startswith("/.well-known/") and request.method == "GET" and _is_below(path):
             return await self._passed(request, str(httpx.URL(self._upstream).join(path)))
         if path != self._path:
             raise not_found("MCP_PATH_UNKNOWN", f"tools are called at {self._path}")
@@ -159,8 +162,13 @@ class HttpProxy:
             return await self._whole(response)
         if _type(response) == "text/event-stream":
             return self._streamed(request, response, one)
-        if _type(response) != "application/json":
+        if response.status_code == 202:
             return await self._whole(response)
+        if _type(response) != "application/json":
+            # Some clients take `application/json2` for JSON: what is not read here reaches no agent as an answer.
+            await response.aclose()
+            self._closed(request, one)
+            return _json(one.late(invalid("MCP_MESSAGE_INVALID", "the server answered in a form that is not taken")))
         return await self._told(request, response, one)
 
     async def _told(self, request: Request, response: httpx.Response, one: OpenRequest) -> Response:
@@ -173,7 +181,7 @@ class HttpProxy:
             return _json(one.late(error if isinstance(error, Refused) else _gone(error)))
         if told is None:
             told = one.late(invalid("MCP_MESSAGE_INVALID", "the server answered something else"))
-        return Response(protocol.written(told), response.status_code, _headers(response))
+        return Response(protocol.written(told), response.status_code, {**_headers(response), **_JSON})
 
     async def _passed(self, request: Request, url: str, body: bytes | None = None) -> Response:
         try:
@@ -185,9 +193,9 @@ class HttpProxy:
         return await self._whole(response)
 
     async def _send(self, request: Request, url: str, body: bytes | None, deadline: float) -> httpx.Response:
-        headers = [(name, value) for name, value in request.headers.items() if name not in _HOPS]
+        headers = [(name, value) for name, value in request.headers.raw if name.decode("latin-1") not in _HOPS]
         sent = self._client.build_request(
-            request.method, url, params=request.url.query.encode() or None, headers=[*headers, ("accept-encoding", "identity")],
+            request.method, url, params=request.url.query.encode() or None, headers=[*headers, (b"accept-encoding", b"identity")],
             content=body,
         )  # fmt: skip
         async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
@@ -198,7 +206,8 @@ class HttpProxy:
         return response
 
     def _streamed(self, request: Request, response: httpx.Response, one: OpenRequest | None) -> Response:
-        return StreamingResponse(self._stream(request, response, one), response.status_code, _headers(response))
+        headers = {**_headers(response), "content-type": "text/event-stream"}  # and UTF-8, whatever the server says
+        return StreamingResponse(self._stream(request, response, one), response.status_code, headers)
 
     async def _stream(
         self, request: Request, response: httpx.Response, one: OpenRequest | None
@@ -257,11 +266,14 @@ class HttpProxy:
             del self._open[key]
 
     async def _whole(self, response: httpx.Response) -> Response:
+        """Return what is no answer to a request: an error, a receipt, what is known of the sign-in. No agent reads a result from it."""
         try:
-            body = await self._body(response)
-        except httpx.HTTPError:
+            async with asyncio.timeout(WHOLE_S):
+                body = await self._body(response)
+        except (httpx.HTTPError, TimeoutError):
             raise unavailable("MCP_SERVER_UNAVAILABLE", "the tool server broke off") from None
-        return Response(body, response.status_code, _headers(response))
+        kind = _JSON if _type(response) == "application/json" and not _has_result(body) else _TEXT
+        return Response(body, response.status_code, {**_headers(response), **(kind if body else {})})
 
     async def _body(self, response: httpx.Response) -> bytes:
         body = bytearray()
@@ -277,11 +289,32 @@ class HttpProxy:
 
 def _check_origin(request: Request) -> None:
     """Refuse what a web page sends: a name that leads here and is not ours, or a foreign origin (DNS rebinding)."""
-    hosts = [urlsplit(f"//{request.headers.get('host', '')}").hostname]
+    hosts = [_host(f"//{request.headers.get('host', '')}")]
     if (origin := request.headers.get("origin")) is not None:
-        hosts.append(urlsplit(origin).hostname)
+        hosts.append(_host(origin))
     if not all(host in _LOOPBACK for host in hosts):
         raise forbidden("MCP_ORIGIN_REFUSED", "only programs on this machine may call tools here")
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def _is_below(path: str) -> bool:
+    """Tell whether a path stays in its folder."""
+    return not {"..", "."} & set(path.split("/"))
+
+
+def _has_result(body: bytes) -> bool:
+    """Tell whether a reader might take a body for the result of a request."""
+    try:
+        read = json.loads(body)
+    except (ValueError, RecursionError):
+        return True
+    return not isinstance(read, dict) or "result" in {name.casefold() for name in read}
 
 
 def _resumes(request: Request, failed: Refused) -> bool:
@@ -300,7 +333,12 @@ def _type(response: httpx.Response) -> str:
 
 
 def _headers(response: httpx.Response) -> Mapping[str, str]:
-    return {name: value for name, value in response.headers.items() if name not in _HOPS}
+    """Return the headers that go on, as the bytes they are: the server may write what is no ASCII."""
+    kept: dict[str, str] = {}
+    for name, value in ((one.decode("latin-1").lower(), two.decode("latin-1")) for one, two in response.headers.raw):
+        if name not in _HOPS:
+            kept[name] = f"{kept[name]}, {value}" if name in kept else value
+    return kept
 
 
 def _named(message: Message) -> str:

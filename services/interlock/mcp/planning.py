@@ -12,7 +12,7 @@ from typing import Any
 from interlock.client.kernel.calls import micros, value_json
 from interlock.domain.errors import Refused, forbidden, invalid
 from interlock.mcp.mapping import ArgumentBound, DrawnCost, ToolMapping, ToolRule, field_of
-from interlock.mcp.protocol import misspelt
+from interlock.mcp.protocol import is_text, misspelt
 
 LONGEST_TOOL = 200
 LARGEST = 10**9
@@ -150,6 +150,8 @@ def _value(name: str, arguments: Mapping[str, Any]) -> Any:
         raise _argument(name, "must be a number, a text or a truth value")
     if isinstance(value, int | float) and abs(value) > LARGEST:
         raise _argument(name, "is too large")
+    if isinstance(value, str) and not is_text(value):
+        raise _argument(name, "has half of a pair of surrogates")
     try:
         value_json(value)
     except (ValueError, OverflowError) as error:

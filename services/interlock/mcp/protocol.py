@@ -7,7 +7,8 @@ cannot mean one thing here and another thing there. Some readers take ``Method``
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from interlock.domain.errors import Refused, exhausted, invalid
@@ -19,6 +20,9 @@ MessageId = tuple[str, str | int]
 CALL, LIST, CANCELLED = "tools/call", "tools/list", "notifications/cancelled"
 PARSE_ERROR, INVALID_REQUEST, SERVER_ERROR = -32700, -32600, -32000
 NO_CALL = "The tool was not called, and nothing was done."
+DEEPEST = 128
+"""Levels of objects and lists in a message. Far below what the parser takes, so that what was read can be written too."""
+
 _MEMBERS = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 _OF_CALL = frozenset({"name", "arguments"})
 PERHAPS_DONE = "Whether the tool did its work is not known; it is charged as if it had. Look before you call it again."
@@ -29,9 +33,11 @@ def parsed(data: bytes | str, *, most: int) -> Message:
     if len(data) > most:
         raise too_large(most)
     try:
-        message = json.loads(data, parse_constant=_no_constant)
+        message = json.loads(data, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError):
         raise invalid("MCP_MESSAGE_INVALID", "a message is one JSON object") from None
+    if _is_deep(message):
+        raise invalid("MCP_MESSAGE_INVALID", f"a message is nested {DEEPEST} levels deep at most")
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise invalid("MCP_MESSAGE_INVALID", "a message is one object of JSON-RPC 2.0; batches are not taken")
     if "method" in message and not isinstance(message["method"], str):
@@ -80,9 +86,19 @@ def call_of(message: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     name = params.get("name") if isinstance(params, dict) else None
     arguments = params.get("arguments") if isinstance(params, dict) else None
     spelt = isinstance(params, dict) and misspelt(params, _OF_CALL) is None
-    if not spelt or not isinstance(name, str) or not isinstance(arguments if arguments is not None else {}, dict):
+    known = spelt and isinstance(name, str) and is_text(name)
+    if not known or not isinstance(arguments if arguments is not None else {}, dict):
         raise invalid("MCP_CALL_INVALID", "a call has the name of a tool, and its arguments as an object")
-    return name, arguments or {}
+    return str(name), arguments or {}
+
+
+def is_text(value: str) -> bool:
+    """Tell whether a text can be written as UTF-8: half of a pair of surrogates cannot, and readers make different things of it."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def is_done(message: Mapping[str, Any]) -> bool:
@@ -114,6 +130,24 @@ def failure(request_id: Any, refused: Refused, code: int = INVALID_REQUEST) -> M
 def cancelled(request_id: Any, why: str) -> Message:
     """Return the notification that nobody waits for a request any more."""
     return {"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": request_id, "reason": why}}
+
+
+def _is_deep(message: Any) -> bool:
+    """Tell whether a value is nested deeper than a message may be, without recursion."""
+    level = [message] if isinstance(message, dict | list) else []
+    for _ in range(DEEPEST):
+        level = [inner for one in level for inner in _items(one) if isinstance(inner, dict | list)]
+    return bool(level)
+
+
+def _items(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError("a number is above what JSON's readers hold")
+    return number
 
 
 def _no_constant(name: str) -> None:

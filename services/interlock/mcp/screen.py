@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.domain.errors import Refused
+from interlock.domain.errors import Refused, invalid
 from interlock.mcp import protocol
 from interlock.mcp.gate import CallGate, GivenPermit
 from interlock.mcp.mapping import ToolMapping, field_of
 from interlock.mcp.pins import Pins
 from interlock.mcp.planning import planned
 from interlock.mcp.protocol import Message
+
+_OF_LISTING = frozenset({"tools", "nextCursor"})
 
 
 class Screen:
@@ -46,10 +48,14 @@ class Screen:
 
     def listed(self, response: Message) -> Message:
         """Return a listing without the tools whose definition changed: what they say of themselves now reaches no model."""
-        tools = field_of(response.get("result"), "tools")
+        result = response.get("result")
+        if isinstance(result, dict) and protocol.misspelt(result, _OF_LISTING):
+            refused = invalid("MCP_MESSAGE_INVALID", "the server's listing has keys that some readers take for others")
+            return protocol.failure(response.get("id"), refused, protocol.SERVER_ERROR)
+        tools = field_of(result, "tools")
         if not isinstance(tools, list):
             return response
-        named = [one for one in tools if isinstance(one, dict) and isinstance(one.get("name"), str)]
+        named = [one for one in tools if _is_named(one)]
         try:
             shown: list[Any] = list(self._pins.admitted(named))
         except Refused as refused:
@@ -59,3 +65,8 @@ class Screen:
     async def settled(self) -> None:
         """Wait for what is being settled."""
         await self._gate.settled()
+
+
+def _is_named(tool: Any) -> bool:
+    """Tell whether a definition has one name for every reader: with ``Name`` beside ``name`` it would be pinned as one tool and read as another."""
+    return isinstance(tool, dict) and isinstance(tool.get("name"), str) and protocol.misspelt(tool, {"name"}) is None

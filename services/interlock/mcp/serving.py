@@ -76,7 +76,8 @@ async def serve_http(plan: ProxyPlan, upstream: str, listen: str) -> None:
         joined(calls, plan.kernel)
         screen = _screen(plan, calls)
         timeout = httpx.Timeout(None, connect=CONNECT_S)
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
+        # No connection is used twice: one that an idle server closes just then looks like a call that was perhaps done, and is charged.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
         async with httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=False, follow_redirects=False) as client:
             app = HttpProxy(screen, upstream, client, most=plan.most_bytes)
             config = uvicorn.Config(

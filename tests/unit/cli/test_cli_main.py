@@ -125,3 +125,25 @@ def test_a_defect_is_a_line_and_an_exit_code_of_its_own(monkeypatch, capsys, jso
     assert ("INTERNAL" in told, "ValueError" in told, "test_cli_main.py:" in told) == (True, True, True)
     assert "sk-secret" not in told
     assert "Traceback" not in told
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (FileNotFoundError(36, "File name too long", "a" * 5_000), "FILE_UNUSABLE"),
+        (UnicodeEncodeError("utf-8", "\udcff", 0, 1, "surrogates not allowed"), "ARGUMENT_INVALID"),
+    ],
+)
+def test_what_the_system_refuses_is_no_defect(monkeypatch, capsys, error, reason):
+    """A file name that no file system takes and an argument that is no text are told as such, with the exit code of a refusal."""
+
+    def broken(**_):
+        raise error
+
+    monkeypatch.setattr(main, "app", broken)
+    monkeypatch.setattr("sys.argv", ["interlock", "kernel", "describe", "\udcff"])
+    with pytest.raises(SystemExit) as ended:
+        main.run()
+    printed = capsys.readouterr()
+
+    assert (ended.value.code, printed.err.startswith(f"error: {reason}: "), len(printed.err) < 400) == (2, True, True)

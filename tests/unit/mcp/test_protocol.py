@@ -9,7 +9,9 @@ import pytest
 from interlock.domain.errors import Refused
 from interlock.mcp import protocol
 from interlock.mcp.mapping import read
+from interlock.mcp.pins import Pins
 from interlock.mcp.planning import planned
+from interlock.mcp.screen import Screen
 
 pytestmark = pytest.mark.req("KRN-10")
 
@@ -55,3 +57,38 @@ def test_an_argument_that_decides_stands_once(rule):
     with pytest.raises(Refused) as refused:
         planned(mapping, "pay", {"amount": 1, "Amount": 1000})
     assert refused.value.reason == "MCP_ARGUMENT_REFUSED"
+
+
+@pytest.mark.parametrize("value", ["1e999", "[" * 200 + "]" * 200, "[" * 970 + "]" * 970])
+def test_what_could_not_be_written_again_is_refused(value):
+    """A number above what readers hold would be written as Infinity, and a message too deep for the writer as nothing at all."""
+    text = json.dumps(CALL).replace('"amount": 1', f'"amount": {value}')
+    with pytest.raises(Refused) as refused:
+        protocol.parsed(text, most=10_000)
+    assert refused.value.reason == "MCP_MESSAGE_INVALID"
+
+
+def test_a_message_may_be_as_deep_as_data_is():
+    """A result of 100 levels passes, and what is flat may be as wide as it likes."""
+    deep = json.dumps({**CALL, "params": [json.loads("[" * 100 + "]" * 100), [[{}]] * 2_000]})
+    assert json.loads(protocol.written(protocol.parsed(deep, most=100_000))) == json.loads(deep)
+
+
+def test_a_name_that_is_no_text_is_refused():
+    """Half of a pair of surrogates cannot be written as UTF-8, so that it is nobody's name."""
+    assert reason({**CALL, "params": {"name": "pay\ud800"}}) == "MCP_CALL_INVALID"
+    with pytest.raises(Refused) as refused:
+        planned(
+            read("tools: [{tool: pay, effects: [{variable: to, mode: set, argument: to}]}]"), "pay", {"to": "\ud800"}
+        )
+    assert refused.value.reason == "MCP_ARGUMENT_REFUSED"
+
+
+@pytest.mark.parametrize(
+    "result", [{"tools": [], "Tools": [{"name": "pay"}]}, {"tools": [{"name": "a", "Name": "pay"}]}]
+)
+def test_a_listing_that_others_read_otherwise_shows_no_tool(tmp_path, result):
+    """A second list or a second name in other letters, which readers in Go take for the known ones: what is pinned is what is read."""
+    screen = Screen(None, read("tools: []"), Pins(tmp_path / "pins.json"))
+    told = screen.listed({"jsonrpc": "2.0", "id": 1, "result": result})
+    assert "pay" not in json.dumps(told)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -38,17 +39,15 @@ class KernelCalls:
 
     def post(self, kernel: str, ask: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Ask, and return the answer. Raises ``InterlockError`` with the reason of a refusal."""
-        return self._asked("POST", f"/crp/v3/kernel/{kernel}/{ask}", dict(body))
+        return self._asked("POST", f"{_path(kernel)}/{ask}", dict(body))
 
     def describe(self, kernel: str) -> dict[str, Any]:
         """Return a kernel as it stands."""
-        return self._asked("GET", f"/crp/v3/kernel/{kernel}", None)
+        return self._asked("GET", _path(kernel), None)
 
     def trace(self, kernel: str, after: int = 0) -> list[dict[str, Any]]:
         """Return the sealed records after one."""
-        found: list[dict[str, Any]] = self._asked("GET", f"/crp/v3/kernel/{kernel}/trace?after={after}", None)[
-            "records"
-        ]
+        found: list[dict[str, Any]] = self._asked("GET", f"{_path(kernel)}/trace?after={after}", None)["records"]
         return found
 
     def close(self) -> None:
@@ -72,6 +71,12 @@ class KernelCalls:
                 raise error
             pause(self._retries - left)
         raise AssertionError("the last try answers or raises")
+
+
+def _path(kernel: str) -> str:
+    """Return the path of a kernel. A name that is none is the sidecar's to refuse, and never another path."""
+    name = quote(kernel, safe="", errors="replace") if kernel.strip(".") else "%2E"
+    return f"/crp/v3/kernel/{name}"
 
 
 def _error(response: httpx.Response) -> InterlockError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -147,7 +147,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             with method.call(telemetry.extract(context.invocation_metadata())) as call:
                 try:
                     self._admit(method, context)
-                    await behaviour(requests, context)
+                    with _leaving():
+                        await behaviour(requests, context)
                 except (Exception, asyncio.CancelledError) as error:
                     await _report(call, context, error, out_of_time=False)
                     raise
@@ -160,9 +161,15 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
 
 async def _written(context: Any, message: bytes) -> None:
-    """Write a message. Where the peer is gone, or its time is over, the call is cancelled: that is no defect."""
-    try:
+    with _leaving():
         await context.write(message)
+
+
+@contextlib.contextmanager
+def _leaving() -> Iterator[None]:
+    """Take what gRPC raises where the peer is gone, or its time is over, for what it is: the call was cancelled."""
+    try:
+        yield
     except grpc.aio.InternalError:
         raise asyncio.CancelledError from None
 

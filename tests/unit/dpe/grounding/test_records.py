@@ -20,6 +20,12 @@ from interlock.dpe.values.cells import cells_of, label_of, restated
         ('{"seats": [41, 42], "none": null}', ["seats 41 and 42."]),
         ("| | 2023 | 2024 |\n|---|---|---|\n| Sales (€m) | 4 | 5 |", ["sales, 2023 €4 million, 2024 €5 million."]),
         ("name,age_years\nAnn,31\nBob,45", ["name Ann, age 31 years.", "name Bob, age 45 years."]),
+        ("area,q1,q2\nNorth,120,150", ["area North, q1 120, q2 150."]),
+        ("x;y\n2;4", ["x 2, y 4."]),
+        (
+            "area,2022,2023\nNorth,120,150\nWest,60,95",
+            ["area North, 2022 120, 2023 150.", "area West, 2022 60, 2023 95."],
+        ),
     ],
 )
 def test_objects_and_rows_become_sentences(content, sentences):
@@ -38,6 +44,10 @@ def test_objects_and_rows_become_sentences(content, sentences):
         "{not json",
         '"word"',
         "Ann, 31, came.\nBob stayed, too.",
+        "2022,2023\n120,150",
+        "North,120\nSouth,150",
+        "Born,1990\nDied,2010",
+        f"id,blob\n7,{'x' * 140_000}",
     ],
 )
 def test_prose_stays_prose(content):

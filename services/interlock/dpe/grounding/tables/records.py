@@ -24,7 +24,8 @@ _UNIT_KEYS = frozenset({"unit", "units", "currency", "uom"})
 _MEASURED_KEYS = frozenset(
     {"amount", "value", "quantity", "total", "price", "result", "sum", "cost", "balance", "rate"}
 )
-_WORDY = re.compile(r"[^\W\d_]{2}")
+_LETTER = re.compile(r"[^\W\d_]")
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _DELIMITERS = (",", ";", "\t")
 
 
@@ -207,18 +208,32 @@ def _row(head: Sequence[str], cells: Sequence[str]) -> Record:
 
 
 def _of_csv(content: str) -> tuple[Record, ...]:
-    """Return the records of CSV: a head of words, and at least one row with as many cells and a figure."""
+    """Return the records of CSV: a head of names, and at least one row with as many cells and a figure.
+
+    Unread, the cells of a row run together: ``120,150`` would be one number, and what an answer says of either is in no source.
+    """
     lines = [line for line in content.splitlines() if line.strip()]
     if not 1 < len(lines) <= MOST_RECORDS:
         return ()
     for delimiter in _DELIMITERS:
         if delimiter not in lines[0]:
             continue
-        rows = list(csv.reader(lines, delimiter=delimiter))
+        try:
+            rows = list(csv.reader(lines, delimiter=delimiter))
+        except csv.Error:  # a cell above what its reader takes is no field of a record
+            continue
         head = [cell.strip() for cell in rows[0]]
         even = len(head) > 1 and all(len(row) == len(head) for row in rows)
-        wordy = all(_WORDY.search(cell) and len(cell) <= 40 and not cell.endswith((".", "?", "!")) for cell in head)
         figures = all(any(any(map(str.isdigit, cell)) for cell in row) for row in rows[1:])
-        if even and wordy and figures:
+        if even and figures and _is_head(head, rows[1:]):
             return tuple(_row(head, [cell.strip() for cell in row]) for row in rows[1:])
     return ()
+
+
+def _is_head(cells: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether cells name columns: words, short names such as ``q1``, and years behind the first above what are no years."""
+    named = [bool(_LETTER.search(cell)) and len(cell) <= 40 and not cell.endswith((".", "?", "!")) for cell in cells]
+    return named[0] and all(
+        is_name or (_YEAR.fullmatch(cell) and not any(_YEAR.fullmatch(row[place].strip()) for row in rows))
+        for place, (is_name, cell) in enumerate(zip(named, cells, strict=True))
+    )
