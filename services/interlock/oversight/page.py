@@ -24,7 +24,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from interlock.api.audit.v1 import audit_pb2
-from interlock.domain.errors import Refused, forbidden, invalid, not_found, unauthenticated
+from interlock.domain.errors import Kind, Refused, forbidden, invalid, not_found, unauthenticated
 from interlock.domain.held import readable_texts
 from interlock.domain.signed import MalformedError, parse_json
 from interlock.oversight import pages
@@ -118,10 +118,10 @@ async def _answered(site: Site, endpoint: Endpoint, request: Request) -> Respons
         _check_origin(site, request)
         response = await endpoint(site, request)
     except Refused as refused:
-        response = _refused(site, request, refused)
+        response = await _refused(site, request, refused)
     except Exception:
         log.exception("oversight.defect", route=request.scope["path"])
-        response = _refused(site, request, internal())
+        response = await _refused(site, request, internal())
     more = {"strict-transport-security": "max-age=31536000"} if site.secure else {}
     for name, value in {**HEADERS, **more}.items():
         response.headers.setdefault(name, value)
@@ -142,16 +142,29 @@ def _check_origin(site: Site, request: Request) -> None:
         raise forbidden("ORIGIN_NOT_ALLOWED", "a change comes from this page itself, not from another site")
 
 
-def _refused(site: Site, request: Request, refused: Refused) -> Response:
-    if refused.reason == "SIGN_IN_REQUIRED" and request.method == "GET" and _is_page(request):
-        return RedirectResponse("/sign-in", 303)
+async def _refused(site: Site, request: Request, refused: Refused) -> Response:
+    """Answer a refusal: in words to a person, as JSON to a program."""
     status = HTTP_CODES[refused.kind]
-    if _is_page(request):
+    if not _is_page(request):
+        body = {"reason": refused.reason, "message": refused.message, "metadata": refused.metadata}
+        return JSONResponse(body, status)
+    if refused.reason == "SIGN_IN_REQUIRED" and request.method == "GET":
+        return RedirectResponse("/sign-in", 303)
+    if refused.kind is Kind.UNAUTHENTICATED:
         page = pages.sign_in_page(f"{refused.reason}: {refused.message}")
-        return Response(page, status, media_type="text/html; charset=utf-8")
-    del site
-    body = {"reason": refused.reason, "message": refused.message, "metadata": refused.metadata}
-    return JSONResponse(body, status)
+    else:
+        page = pages.refused_page(await _known_view(site, request, refused), status, refused)
+    return Response(page, status, media_type="text/html; charset=utf-8")
+
+
+async def _known_view(site: Site, request: Request, refused: Refused) -> View | None:
+    """Return who is signed in; ``None`` where that cannot be told, and for what may come from another site."""
+    if refused.reason in {"HOST_NOT_ALLOWED", "ORIGIN_NOT_ALLOWED"}:
+        return None
+    try:
+        return await view_of(site, request)
+    except Refused:
+        return None
 
 
 def _is_page(request: Request) -> bool:
@@ -182,7 +195,7 @@ async def _queue(site: Site, request: Request) -> Response:
 
 async def _held(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
-    shown = await site.console.shown(request.path_params["window_id"], view.reviewer)
+    shown = await site.console.shown(request.path_params["window_id"], view)
     return html(pages.held_page(view, shown, site.console.views.pace(view.reviewer)))
 
 
@@ -242,7 +255,7 @@ async def _api_queue(site: Site, request: Request) -> Response:
 
 async def _api_held(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
-    shown = await site.console.shown(request.path_params["window_id"], view.reviewer)
+    shown = await site.console.shown(request.path_params["window_id"], view)
     texts = [{"what": what, "text": visible(text)} for what, text in readable_texts(shown.held)] if shown.held else []
     answer = {
         "item": _message(shown.item),
@@ -259,7 +272,7 @@ async def _api_held(site: Site, request: Request) -> Response:
 async def _api_body(site: Site, request: Request) -> Response:
     """Return the held bytes, for the browser to hash; the headers keep a browser from showing them as a page."""
     view = await view_of(site, request)
-    shown = await site.console.shown(request.path_params["window_id"], view.reviewer)
+    shown = await site.console.shown(request.path_params["window_id"], view)
     if shown.held is None:
         raise not_found("HELD_NOT_FOUND", "its bytes are deleted: rejected, expired, erased or handed out")
     headers = {"content-disposition": "attachment", "content-security-policy": "sandbox; default-src 'none'"}

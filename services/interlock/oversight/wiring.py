@@ -6,10 +6,11 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from starlette.types import ASGIApp
+from starlette.applications import Starlette
 
 from interlock.api.oversight.v1 import oversight_pb2, oversight_pb2_grpc
 from interlock.domain.errors import unavailable
+from interlock.domain.policy.roles import Role
 from interlock.oversight.changes import Changes
 from interlock.oversight.console import Console
 from interlock.oversight.link import ConsoleLink
@@ -30,7 +31,7 @@ class OpenedOversight:
     """The opened service: its gRPC servicer and its page."""
 
     service: Service
-    http_app: ASGIApp
+    http_app: Starlette
     link: ConsoleLink
     """The operator's link to the console."""
 
@@ -53,7 +54,8 @@ def open_oversight(
         raise unavailable("OVERSIGHT_URL_INVALID", message, retry_after_ms=0)
     secure = settings.front_cert_file is not None or base.startswith("https://")
     peers = Peers.over(mesh, settings)
-    console = Console(peers, Views(clock, os.urandom, life_s=settings.oversight_view_s))
+    views = Views(clock, os.urandom, life_s=settings.oversight_view_s)
+    console = Console(peers, views, Role(settings.console_link_role))
     live = LiveReader(peers, settings.rpc_timeout_s)
     changes = Changes(live.log_size)
     site = Site(console, live, changes, origins_of(settings, http_port, secure=secure), secure)

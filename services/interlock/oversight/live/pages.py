@@ -13,7 +13,7 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import FULL, Micros, as_decimal
 from interlock.oversight.markup import quoted, render, said
-from interlock.oversight.pages import Word, claims_of, contradictions_of, findings_of, scores_of, word
+from interlock.oversight.pages import Word, claims_of, contradictions_of, findings_of, frame_of, scores_of, word
 from interlock.oversight.reader import SessionRow, WindowView
 from interlock.oversight.views import View
 from interlock.runtime.clock import iso8601
@@ -25,6 +25,8 @@ NO_TEXT: Mapping[str, str] = {
     "NOT_KEPT": "What it said is not kept: its windows are not continued, or it never left.",
     "CONTENT_ERASED": "What it said was erased.",
     "CHAIN_BROKEN": "The chain does not verify, so nothing that rests on it is shown.",
+    "ROLE_SEES_NO_CONTENT": "A viewer sees figures. What was said is for reviewers and admins.",
+    "SESSION_NOT_COVERED": "Your role does not cover the sessions of this key and agent type: only its figures are shown.",
 }
 
 
@@ -99,7 +101,7 @@ def window_page(view: View, shown: WindowView) -> str:
         charge=_charge(shown), scores=scores_of(report), findings=findings_of(report),
         claims=claims_of(report, {}), contradictions=contradictions_of(report),
         answer=_marked(shown.text, report.claims) if shown.text is not None else None,
-        missing=NO_TEXT.get(shown.text_missing, f"What it said cannot be read: {shown.text_missing}."),
+        is_hidden=shown.is_hidden, missing=NO_TEXT.get(shown.text_missing, f"What it said cannot be read: {shown.text_missing}."),
         integrity=_integrity(shown),
         stages=[{"number": one.number, "name": one.name, "detail": said(one.detail),
                  "state": word(dpe_pb2.StageStatus, one.status, "STAGE_STATUS_")} for one in sorted(report.stages, key=lambda one: (int(one.number.rstrip("abc") or 0), one.number))],
@@ -107,7 +109,7 @@ def window_page(view: View, shown: WindowView) -> str:
 
 
 def _frame(view: View, here: str) -> Mapping[str, Any]:
-    return {"reviewer": view.reviewer, "csrf": view.csrf, "reads_only": view.reads_only, "here": here}
+    return {**frame_of(view), "here": here}
 
 
 def _row(row: SessionRow) -> Mapping[str, Any]:

@@ -43,7 +43,7 @@ async def _graph(site: Site, request: Request) -> Response:
 
 async def _window(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
-    shown = await site.live.window(request.path_params["window_id"], view.reviewer)
+    shown = await site.live.window(request.path_params["window_id"], view, site.console.require_covered)
     return html(pages.window_page(view, shown))
 
 
