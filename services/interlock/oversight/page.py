@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from importlib.resources import files
 from typing import Any
-from urllib.parse import parse_qs
 
 import structlog
 from google.protobuf import json_format
@@ -26,15 +24,15 @@ from starlette.routing import Route
 from interlock.api.audit.v1 import audit_pb2
 from interlock.domain.errors import Kind, Refused, forbidden, invalid, not_found, unauthenticated
 from interlock.domain.held import readable_texts
-from interlock.domain.signed import MalformedError, parse_json
 from interlock.oversight import pages
 from interlock.oversight.console import expires_at
+from interlock.oversight.forms import form_of, json_of, signed_view
 from interlock.oversight.live.routes import ROUTES
+from interlock.oversight.live.stopping import POSTS
 from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.oversight.views import View
 from interlock.oversight.visible import visible
 from interlock.runtime.clock import iso8601
-from interlock.runtime.http.body import read_body
 from interlock.runtime.http.server import operations
 from interlock.runtime.pictures import picture
 from interlock.runtime.rpc.errors import HTTP_CODES, internal
@@ -42,8 +40,6 @@ from interlock.runtime.settings.model import Settings
 
 log = structlog.get_logger()
 
-LONGEST_BODY = 16_384
-BODY_TIMEOUT_S = 10.0
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -98,6 +94,7 @@ def make_app(site: Site, readiness: Readiness, settings: Settings) -> Starlette:
             route("/held/{window_id}", _held),
             route("/held/{window_id}/dag.svg", _dag),
             *(route(path, endpoint) for path, endpoint in ROUTES.items()),
+            *(route(path, endpoint, "POST") for path, endpoint in POSTS.items()),
             route("/static/{name}", file),
             route("/api/challenge", _challenge, "POST"),
             route("/api/sign-in", _sign_in, "POST"),
@@ -178,14 +175,6 @@ async def _http_exception(request: Request, error: Exception) -> Response:
     return JSONResponse({"reason": reason, "message": "there is nothing of that kind here"}, status, headers=HEADERS)
 
 
-async def _signed_view(site: Site, request: Request, csrf: str) -> View:
-    """Return the view of the cookie if the request carries its CSRF token."""
-    view = await view_of(site, request)
-    if not hmac.compare_digest(view.csrf.encode(), csrf.encode("utf-8", "replace")):
-        raise forbidden("CSRF_TOKEN_INVALID", "the form is not of this page and this sign-in")
-    return view
-
-
 async def _queue(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
     status = request.query_params.get("status", "pending")
@@ -211,7 +200,7 @@ async def _sign_in_page(_site: Site, _request: Request) -> Response:
 
 async def _sign_in_by_token(site: Site, request: Request) -> Response:
     """Accept a bearer token that the command line printed, whose view and its end stay the same; or the secret of its link."""
-    form = await _form(request)
+    form = await form_of(request)
     if secret := form.get("secret", ""):
         opened = site.console.open_for(form.get("viewer", ""), secret)
         return _signed_in(site, RedirectResponse("/sessions", 303), opened.bearer, opened.view)
@@ -221,7 +210,7 @@ async def _sign_in_by_token(site: Site, request: Request) -> Response:
 
 
 async def _sign_out(site: Site, request: Request) -> Response:
-    await _signed_view(site, request, (await _form(request)).get("csrf", ""))
+    await signed_view(site, request, (await form_of(request)).get("csrf", ""))
     site.console.views.sign_out(request.cookies.get(site.cookie, ""))
     response = RedirectResponse("/sign-in", 303)
     response.delete_cookie(site.cookie, path="/", secure=site.secure, httponly=True, samesite="strict")
@@ -229,13 +218,13 @@ async def _sign_out(site: Site, request: Request) -> Response:
 
 
 async def _challenge(site: Site, request: Request) -> Response:
-    given = await _json(request, "reviewer_id")
+    given = await json_of(request, "reviewer_id")
     text, expires_us = site.console.views.challenge(given["reviewer_id"])
     return JSONResponse({"challenge": text, "expires_at": iso8601(expires_us)})
 
 
 async def _sign_in(site: Site, request: Request) -> Response:
-    given = await _json(request, "reviewer_id", "challenge", "signature")
+    given = await json_of(request, "reviewer_id", "challenge", "signature")
     try:
         signature = base64.b64decode(given["signature"] + "==", altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
@@ -280,8 +269,8 @@ async def _api_body(site: Site, request: Request) -> Response:
 
 
 async def _api_decide(site: Site, request: Request) -> Response:
-    view = await _signed_view(site, request, request.headers.get("x-csrf-token", ""))
-    given = await _json(request, "token", "reason")
+    view = await signed_view(site, request, request.headers.get("x-csrf-token", ""))
+    given = await json_of(request, "token", "reason")
     item = await site.console.decide(view, request.path_params["window_id"], given["token"], given["reason"])
     return JSONResponse({"status": _word(item), "window_id": item.window_id, "approval_id": item.approval_id})
 
@@ -317,26 +306,3 @@ def _made_visible(value: Any) -> Any:
     if isinstance(value, list):
         return [_made_visible(held) for held in value]
     return visible(value) if isinstance(value, str) else value
-
-
-async def _body(request: Request, media_type: str) -> bytes:
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != media_type:
-        raise invalid("UNSUPPORTED_MEDIA_TYPE", f"the body must be {media_type}")
-    too_large = invalid("REQUEST_TOO_LARGE", f"a body has at most {LONGEST_BODY} bytes")
-    return await read_body(request, LONGEST_BODY, timeout_s=BODY_TIMEOUT_S, too_large=too_large)
-
-
-async def _json(request: Request, *names: str) -> dict[str, str]:
-    try:
-        value = parse_json(await _body(request, "application/json"))
-    except MalformedError:
-        raise invalid("INVALID_JSON", "the body is a JSON object, each key once") from None
-    if not isinstance(value, dict) or value.keys() != set(names) or not all(isinstance(v, str) for v in value.values()):
-        raise invalid("INVALID_REQUEST", f"the body is an object of the strings {', '.join(names)}")
-    return value
-
-
-async def _form(request: Request) -> dict[str, str]:
-    data = await _body(request, "application/x-www-form-urlencoded")
-    found = parse_qs(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=8)
-    return {name: values[0] for name, values in found.items() if len(values) == 1}

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from interlock.oversight.changes import Changes
 from interlock.oversight.console import Console
 from interlock.oversight.reader import LiveReader
+from interlock.oversight.stops import Stops
 from interlock.oversight.views import View
 from interlock.runtime.settings.model import Settings
 
@@ -25,6 +26,7 @@ class Site:
     console: Console
     live: LiveReader
     changes: Changes
+    stops: Stops
     origins: frozenset[str]
     secure: bool
 

@@ -18,8 +18,10 @@ from interlock.oversight.page import make_app
 from interlock.oversight.reader import LiveReader
 from interlock.oversight.servicer import OversightServicer
 from interlock.oversight.site import Site, origins_of
+from interlock.oversight.stops import Stops
 from interlock.oversight.views import Views
 from interlock.runtime.clock import Clock, system_clock
+from interlock.runtime.rpc.kernels.kernels import Kernels
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.rpc.service import Service
@@ -58,7 +60,8 @@ def open_oversight(
     console = Console(peers, views, Role(settings.console_link_role))
     live = LiveReader(peers, settings.rpc_timeout_s)
     changes = Changes(live.log_size)
-    site = Site(console, live, changes, origins_of(settings, http_port, secure=secure), secure)
+    stops = Stops(console, Kernels(settings, peers))
+    site = Site(console, live, changes, stops, origins_of(settings, http_port, secure=secure), secure)
     service = Service(
         name="oversight",
         full_names=(oversight_pb2.DESCRIPTOR.services_by_name["OversightService"].full_name,),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from interlock.domain.errors import Refused, forbidden
+from interlock.domain.errors import Refused, forbidden, invalid
 
 
 class Role(StrEnum):
@@ -60,6 +60,17 @@ def require_admin(role: Role) -> None:
     """Refuse anyone but an admin with ROLE_NOT_ADMIN."""
     if role is not Role.ADMIN:
         raise forbidden("ROLE_NOT_ADMIN", "only an admin stops sessions and kernels", role=role.value)
+
+
+STOP_REASONS = ("RUNAWAY", "HARMFUL", "COMPROMISED", "REQUESTED", "TEST")
+"""Why a session or a kernel is stopped. It goes into a chain, from which nothing can be erased: a word of a list, not free text."""
+
+
+def checked_stop_reason(reason: str) -> str:
+    """Return a reason to stop. Refused with STOP_REASON_INVALID."""
+    if reason not in STOP_REASONS:
+        raise invalid("STOP_REASON_INVALID", f"a reason to stop is one of {', '.join(STOP_REASONS)}", field="reason")
+    return reason
 
 
 def not_shown() -> Refused:

@@ -7,19 +7,19 @@ from starlette.responses import Response, StreamingResponse
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.domain import ids
-from interlock.domain.errors import exhausted, invalid
-from interlock.oversight.live import pages, policies
+from interlock.domain.errors import exhausted
+from interlock.oversight.live import pages, policies, stopping
+from interlock.oversight.live.query import query_of
 from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.runtime.pictures import picture
 
 PAGE = 50
-_LONGEST = 128
 _LONGEST_POLICY = 2_000
 
 
 async def _sessions(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
-    asked = _query(request, *pages.Filter._fields, "before")
+    asked = query_of(request, *pages.Filter._fields, "before")
     before = _before(asked.pop("before", ""))
     narrowed = pages.Filter(**asked)
     rows, more = await site.live.sessions(narrowed.scope, before, PAGE)
@@ -29,7 +29,7 @@ async def _sessions(site: Site, request: Request) -> Response:
 
 async def _session(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
-    session_id, asked = request.path_params["session_id"], _query(request, "root", "verify")
+    session_id, asked = request.path_params["session_id"], query_of(request, "root", "verify")
     tree = await site.live.tree(session_id, asked.get("root", ""))
     verified = await site.live.verify(session_id) if asked.get("verify") else None
     return html(pages.session_page(view, session_id, tree, verified))
@@ -37,7 +37,7 @@ async def _session(site: Site, request: Request) -> Response:
 
 async def _graph(site: Site, request: Request) -> Response:
     await view_of(site, request)
-    tree = await site.live.tree(request.path_params["session_id"], _query(request, "root").get("root", ""))
+    tree = await site.live.tree(request.path_params["session_id"], query_of(request, "root").get("root", ""))
     return Response(picture.svg(tree), media_type="image/svg+xml")
 
 
@@ -56,7 +56,7 @@ async def _events(site: Site, request: Request) -> Response:
 
 async def _policy(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
-    asked = _query(request, "text", "other", longest=_LONGEST_POLICY)
+    asked = query_of(request, "text", "other", longest=_LONGEST_POLICY)
     return html(policies.policy_page(view, asked.get("text", ""), asked.get("other", "")))
 
 
@@ -67,16 +67,9 @@ ROUTES: dict[str, Endpoint] = {
     "/windows/{window_id}": _window,
     "/events": _events,
     "/policy": _policy,
+    "/kernels": stopping.kernel,
 }
 """Path → endpoint, all by GET."""
-
-
-def _query(request: Request, *names: str, longest: int = _LONGEST) -> dict[str, str]:
-    given = request.query_params.multi_items()
-    found = dict(given)
-    if len(found) < len(given) or found.keys() - set(names) or any(len(value) > longest for value in found.values()):
-        raise invalid("UNKNOWN_PARAMETER", f"the query holds {', '.join(names)}, each once", param="query")
-    return found
 
 
 def _before(text: str) -> audit_pb2.ListedSession | None:
