@@ -21,6 +21,7 @@ from interlock.oversight.site import Site, origins_of
 from interlock.oversight.stops import Stops
 from interlock.oversight.views import Views
 from interlock.runtime.clock import Clock, system_clock
+from interlock.runtime.pictures.recent import RECENT
 from interlock.runtime.rpc.kernels.kernels import Kernels
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.peers import Peers
@@ -61,7 +62,7 @@ def open_oversight(
     live = LiveReader(peers, settings.rpc_timeout_s)
     changes = Changes(live.log_size)
     stops = Stops(console, Kernels(settings, peers))
-    site = Site(console, live, changes, stops, origins_of(settings, http_port, secure=secure), secure)
+    site = Site(console, live, changes, stops, RECENT, origins_of(settings, http_port, secure=secure), secure)
     service = Service(
         name="oversight",
         full_names=(oversight_pb2.DESCRIPTOR.services_by_name["OversightService"].full_name,),

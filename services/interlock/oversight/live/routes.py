@@ -7,8 +7,8 @@ from starlette.responses import Response, StreamingResponse
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.domain import ids
-from interlock.domain.errors import exhausted
-from interlock.oversight.live import pages, policies, stopping
+from interlock.domain.errors import exhausted, invalid
+from interlock.oversight.live import over_time, pages, policies, stopping
 from interlock.oversight.live.query import query_of
 from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.runtime.pictures import picture
@@ -60,6 +60,15 @@ async def _policy(site: Site, request: Request) -> Response:
     return html(policies.policy_page(view, asked.get("text", ""), asked.get("other", "")))
 
 
+async def _figures(site: Site, request: Request) -> Response:
+    view = await view_of(site, request)
+    span = query_of(request, "last").get("last", "1h")
+    if span not in over_time.SPANS:
+        raise invalid("INVALID_PARAMETER", f"last is one of {', '.join(over_time.SPANS)}", param="last")
+    columns = site.recent.columns(over_time.COLUMNS, over_time.SPANS[span])
+    return html(over_time.over_time_page(view, columns, span))
+
+
 ROUTES: dict[str, Endpoint] = {
     "/sessions": _sessions,
     "/sessions/{session_id}": _session,
@@ -68,6 +77,7 @@ ROUTES: dict[str, Endpoint] = {
     "/events": _events,
     "/policy": _policy,
     "/kernels": stopping.kernel,
+    "/figures": _figures,
 }
 """Path → endpoint, all by GET."""
 
