@@ -14,7 +14,7 @@ from interlock.oversight.console import Console
 from interlock.oversight.reader import LiveReader
 from interlock.oversight.stops import Stops
 from interlock.oversight.views import View
-from interlock.runtime.pictures.recent import Recent
+from interlock.runtime.pictures.recent import RecentFigures
 from interlock.runtime.settings.model import Settings
 
 COOKIE, SECURE_COOKIE = "interlock_view", "__Host-interlock_view"
@@ -28,7 +28,7 @@ class Site:
     live: LiveReader
     changes: Changes
     stops: Stops
-    recent: Recent
+    recent: RecentFigures
     origins: frozenset[str]
     secure: bool
 

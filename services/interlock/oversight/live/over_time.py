@@ -27,7 +27,7 @@ class Bar(NamedTuple):
     height: float
 
 
-class Picture(NamedTuple):
+class Chart(NamedTuple):
     """One picture: what it says in words, its bars, and the value at its top."""
 
     name: str
@@ -45,17 +45,17 @@ def over_time_page(view: View, columns: Sequence[Figures], span: str) -> str:
     )  # fmt: skip
 
 
-def _risk(columns: Sequence[Figures]) -> Picture:
+def _risk(columns: Sequence[Figures]) -> Chart:
     most = max(1, *(sum(one.calls.values()) for one in columns))
     totals = {kind: sum(one.calls[kind] for one in columns) for kind in (*RISKS, UNJUDGED)}
     words = ", ".join(f"{count} {_word(kind)}" for kind, count in totals.items() if count) or "no calls"
-    return Picture("Calls by risk", words, str(most), [
+    return Chart("Calls by risk", words, str(most), [
         bar for at, one in enumerate(columns)
         for bar in _stacked(at, [(kind.lower(), one.calls[kind] / most) for kind in (*RISKS, UNJUDGED)])
     ])  # fmt: skip
 
 
-def _times(name: str, columns: Sequence[Figures], which: str) -> Picture:
+def _times(name: str, columns: Sequence[Figures], which: str) -> Chart:
     """Return bars for the time that most calls do not exceed, and in front of them that of half of them."""
     found = [[getattr(one, which).quantile(share) or 0.0 for share, _ in _SHARES] for one in columns]
     top = max((most for _, most in found), default=0.0)
@@ -64,17 +64,17 @@ def _times(name: str, columns: Sequence[Figures], which: str) -> Picture:
     bars = []
     for at, (half, most) in enumerate(found):
         bars += [_bar(at, "most", most / top), _bar(at, "half", half / top)] if top and most else []
-    return Picture(name, words, _time(top) if top else "", bars)
+    return Chart(name, words, _time(top) if top else "", bars)
 
 
-def _spend(columns: Sequence[Figures]) -> Picture:
+def _spend(columns: Sequence[Figures]) -> Chart:
     """Return spending in money, or in tokens where no price is known."""
     money = any(one.usd_micros for one in columns)
     found = [one.usd_micros if money else one.tokens for one in columns]
     top, total = max(found), sum(found)
     words = f"{_usd(total)} in all" if money else f"{total:,} tokens in all"
     bars = [_bar(at, "spent", value / top) for at, value in enumerate(found) if value]
-    return Picture("Spending", words, (_usd(top) if money else f"{top:,}") if top else "", bars)
+    return Chart("Spending", words, (_usd(top) if money else f"{top:,}") if top else "", bars)
 
 
 def _rows(columns: Sequence[Figures], minutes: int) -> list[Mapping[str, Any]]:

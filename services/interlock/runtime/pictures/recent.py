@@ -77,7 +77,7 @@ class Figures:
         self.tokens += other.tokens
 
 
-class Recent:
+class RecentFigures:
     """A ring of minutes. *clock* is monotonic, so that a changed clock of the machine moves nothing."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -124,5 +124,5 @@ class Recent:
         return self._minutes[minute]
 
 
-RECENT = Recent()
+RECENT = RecentFigures()
 """The figures of this process."""

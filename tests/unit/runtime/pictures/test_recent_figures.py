@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from interlock.runtime.pictures.recent import BINS, KEPT, LEAST_S, STEPS, Distribution, Recent, bin_of, upper_of
+from interlock.runtime.pictures.recent import BINS, KEPT, LEAST_S, STEPS, Distribution, RecentFigures, bin_of, upper_of
 
 pytestmark = pytest.mark.req("OBS-5")
 
@@ -25,7 +25,7 @@ def clock() -> Clock:
 
 def test_what_happened_is_in_its_minute(clock):
     """Calls by risk, their time, the first token and what was spent; the minute that runs is the last column."""
-    recent = Recent(clock)
+    recent = RecentFigures(clock)
     recent.called("HIGH", 0.2)
     clock.now_s += 120
     recent.called("LOW", 0.1)
@@ -41,7 +41,7 @@ def test_what_happened_is_in_its_minute(clock):
 
 def test_no_more_than_a_day_is_kept(clock):
     """However long a process runs, and however many calls it has, it keeps so many minutes."""
-    recent = Recent(clock)
+    recent = RecentFigures(clock)
     for _ in range(KEPT + 50):
         recent.called("LOW", 0.1)
         clock.now_s += 60
