@@ -33,7 +33,9 @@ async def world(tmp_path_factory, valkey):
 @pytest_asyncio.fixture(loop_scope="module")
 async def begun(world):
     """The answer of the first call of a session."""
-    return await world.sidecar.chat()
+    answer = await world.sidecar.chat()
+    assert answer.status_code == 200, answer.text
+    return answer
 
 
 def id_of(answer) -> str:
