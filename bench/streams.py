@@ -1,6 +1,6 @@
 """What leaving by sentences gives and costs, with real models: ratios against the provider's own times and against `whole`.
 
-    python -m bench.streams [--open N]
+    python -m bench.streams [--open N] [--only-open]
 
 A mesh in one process per form, a provider that sends 50 tokens a second, answers of ten short sentences, or of five long ones, that their
 sources show. The forms take turns in one run. How long the first token takes is counted from when the provider had sent the whole first
@@ -199,17 +199,20 @@ async def opened(agent: Agent, paced: Paced, wanted: int) -> Open:
     grown = process.memory_info().rss - before
     begun = sum(event.is_set() for event in heard)
     beside = [await agent.short(SHORT_CALLS + number) for number in range(1, SHORT_CALLS)]
-    paced.silent.clear()
-    for one in waiting:
+    for one in (*waiting, *asking):  # what was to be measured is: nobody waits for the rest of so many answers
         one.cancel()
     await asyncio.gather(*asking, *waiting, return_exceptions=True)
+    paced.silent.clear()
     return Open(begun, grown / 2**20 / max(1, begun), alone, beside)
 
 
-def figures(found: dict[str, Measured], long_ms: float, many: Open) -> dict[str, dict[str, object]]:
+Row = tuple[float, float | None, str]
+
+
+def of_one(found: dict[str, Measured], long_ms: float) -> dict[str, Row]:
     parts, whole = found["sentences"], found["whole"]
     cpu = statistics.median(parts.cpu) / statistics.median(whole.cpu)
-    rows = {
+    return {
         "streams: first token after the first whole sentence": (statistics.median(parts.late), 150, "ms"),
         "streams: the same where sentences are long": (long_ms, 300, "ms"),
         "streams: first token over the provider's first sentence": (statistics.median(parts.first), None, "times"),
@@ -217,6 +220,11 @@ def figures(found: dict[str, Measured], long_ms: float, many: Open) -> dict[str,
         "streams: total over the provider's total": (statistics.median(parts.total), 1.15, "times"),
         "streams: total of whole, for comparison": (statistics.median(whole.total), None, "times"),
         "streams: CPU of sentences over whole": (cpu, 1.3, "times"),
+    }
+
+
+def of_many(many: Open) -> dict[str, Row]:
+    return {
         f"streams: memory of an open stream, {many.count} of them": (many.mib, 1.5, "MiB"),
         "streams: a short call beside them over one without": (
             statistics.median(many.beside) / statistics.median(many.alone),
@@ -225,6 +233,9 @@ def figures(found: dict[str, Measured], long_ms: float, many: Open) -> dict[str,
         ),
         "streams: the slowest short call beside them": (max(many.beside) * 1000, None, "ms"),
     }
+
+
+def figures(rows: dict[str, Row]) -> dict[str, dict[str, object]]:
     return {
         name: {"value": round(value, 3), "target": target, "better": "lower", "unit": unit}
         for name, (value, target, unit) in rows.items()
@@ -234,7 +245,9 @@ def figures(found: dict[str, Measured], long_ms: float, many: Open) -> dict[str,
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--open", type=int, default=OPEN, help="streams that are open at once")
-    wanted = parser.parse_args().open
+    parser.add_argument("--only-open", action="store_true", help="open them and measure nothing else: a minute")
+    options = parser.parse_args()
+    forms = ("sentences",) if options.only_open else FORMS
     paced, provider = Paced(), Provider()
     provider._reply = paced.reply
     with tempfile.TemporaryDirectory() as folder, RunningProvider(provider) as upstream:
@@ -242,22 +255,23 @@ def main() -> int:
         ends: list[Processes] = []
         try:
             agents = {}
-            for form in FORMS:
+            for form in forms:
                 processes = Processes(Path(folder) / form, {**shared, "stream_release": form})
                 (Path(folder) / form).mkdir()
                 ends.append(processes)
                 agents[form] = Agent(processes.mesh())
-            found, long_ms, many = asyncio.run(everything(agents, paced, wanted))
+            found = asyncio.run(everything(agents, paced, options.open))
         finally:
             for processes in ends:
                 processes.__exit__()
-    print(json.dumps(figures(found, long_ms, many)))
+    print(json.dumps(figures(found)))
     return 0
 
 
-async def everything(agents: dict[str, Agent], paced: Paced, wanted: int) -> tuple[dict[str, Measured], float, Open]:
-    found, parts = await measure(agents, paced), agents["sentences"]
-    return found, await long_sentences(parts, paced), await opened(parts, paced, wanted)
+async def everything(agents: dict[str, Agent], paced: Paced, wanted: int) -> dict[str, Row]:
+    parts = agents["sentences"]
+    alone = of_one(await measure(agents, paced), await long_sentences(parts, paced)) if len(agents) > 1 else {}
+    return alone | of_many(await opened(parts, paced, wanted))
 
 
 if __name__ == "__main__":

@@ -45,7 +45,11 @@ class Data:
         return sorted(name for name in self.files if name.startswith(prefix))
 
     def text(self, name: str, *, train: bool) -> str:
-        """Return the text of a file; raises NotAllowedError."""
+        """Return the text of a packed file; raises NotAllowedError."""
+        return gzip.decompress(self._checked(name, train=train)).decode("utf-8").removeprefix("\ufeff")
+
+    def _checked(self, name: str, *, train: bool) -> bytes:
+        """Return the bytes of a file that the manifest allows for this purpose; raises NotAllowedError."""
         if name not in self.files:
             raise NotAllowedError(f"{name} is not in the manifest")
         told = self.sets[name.partition("/")[0]]
@@ -58,11 +62,15 @@ class Data:
             raise NotAllowedError(f"{name} has sha256 {found}, pinned is {self.files[name]['sha256']}")
         if train:
             self.used.add(name)
-        return gzip.decompress(raw).decode("utf-8").removeprefix("\ufeff")
+        return raw
+
+    def plain(self, name: str, *, train: bool = True) -> str:
+        """Return the text of a file that is not packed."""
+        return self._checked(name, train=train).decode("utf-8")
 
     def lines(self, name: str, *, train: bool) -> list[Row]:
         """Return the rows of a JSON-lines file."""
-        return [json.loads(line) for line in self.text(name, train=train).splitlines() if line.strip()]
+        return [json.loads(line) for line in self.text(name, train=train).split("\n") if line.strip()]
 
     def table(self, name: str, *, train: bool) -> list[Row]:
         """Return the rows of a file with tabs (no quoting) or commas."""

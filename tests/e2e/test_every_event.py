@@ -120,7 +120,7 @@ async def remedied(sidecar: RunningSidecar, model: Model) -> None:
 
 
 async def tools_and_facts(sidecar: RunningSidecar, model: Model) -> None:
-    """A call of a declared tool and its result, a declared fact, and embeddings."""
+    """A call of a declared tool and its result, a declared fact, an image, and embeddings."""
     call = tool_call("look_up", '{"q":"x"}')
     model.by_question = {"Tool?": completion(message(None, tool_calls=[call]))}
     declared = [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}]
@@ -130,8 +130,9 @@ async def tools_and_facts(sidecar: RunningSidecar, model: Model) -> None:
     named = {"crp-session-token": token_of(first)}
     passed = await sidecar.client.post("/v1/embeddings", json={"model": "e", "input": "x"}, headers=named)
     assert passed.status_code == 200, passed.text
+    shown = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     messages = [
-        {"role": "user", "content": "Tool?"},
+        {"role": "user", "content": [{"type": "text", "text": "Tool?"}, shown]},
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "content": "The tool says 7.", "tool_call_id": call["id"]},
     ]
@@ -204,7 +205,7 @@ async def test_every_producible_type_is_produced_with_its_fields(tmp_path, redis
         write_sinks(sinks, siem={"url": url(receiver)}, safety={"url": url(receiver, "/r"), "format": "report"})
         settings = {
             "redis_url": redis_url, "sinks_file": sinks, "egress_allow": receiver.origin, "reviewers_file": reviewers,
-            "hold_expires_s": 2, "ai_domain": "general", **remedies.EVERY_REMEDY, "max_provider_calls": 6,
+            "hold_expires_s": 2, "ai_domain": "general", **remedies.EVERY_REMEDY, "max_provider_calls": 6, "unjudged_media": "pass",
         }  # fmt: skip
         async with running_sidecar(tmp_path, upstream=upstream, dpe=Finder(), **settings) as sidecar:
             audit = sidecar.services["audit"].servicer

@@ -118,3 +118,36 @@ async def test_the_exported_model_is_a_slot_that_the_service_loads(whole, tmp_pa
     assert rows.sum(axis=1) == pytest.approx([1.0, 1.0], abs=1e-5)
     assert rows[0].argmax() == 0
     assert rows[1].argmax() == 2
+
+
+def test_a_student_learns_from_a_teacher_and_its_weights_can_be_exported(tmp_path: Path) -> None:
+    """The small model takes what a teacher says of labelled rows, of twins and of pairs that nobody labelled."""
+    (tmp_path / "twins").mkdir()
+    twins = [
+        {
+            "p": f"Mill {n} sold flour to Bakery {n}.",
+            "h": f"{a} {n} sold flour to {b} {n}.",
+            "y": y,
+            "src": "twin:roles",
+        }
+        for n in range(20)
+        for a, b, y in (("Mill", "Bakery", 0), ("Bakery", "Mill", 2))
+    ]
+    (tmp_path / "twins" / "twins.jsonl").write_text("".join(json.dumps(row) + "\n" for row in twins), encoding="utf-8")
+    command = [
+        PYTHON, str(ROOT / "scripts" / "distil_nli.py"), "--teacher", BASE, "--start", BASE, "--rows", str(ROWS),
+        "--twins", str(tmp_path / "twins"), "--out", str(tmp_path / "out"), "--device", "cpu", "--most", "120",
+        "--unlabelled", "20", "--tokens", "1024", "--teacher-seconds", "4", "--student-seconds", "4", "--control-seconds", "0",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr[-2000:]
+    results = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
+    assert results["teacher training"]["steps"] > 0
+    assert results["student training"]["samples"] > 0
+    export = [
+        PYTHON, str(ROOT / "scripts" / "export_nli.py"), "--model", str(tmp_path / "out"),
+        "--out", str(tmp_path / "slot"), "--version", "0.0.1",
+    ]  # fmt: skip
+    exported = subprocess.run(export, capture_output=True, text=True, check=False)
+    assert not exported.returncode, exported.stderr[-2000:]
+    check(manifest("nli", tmp_path / "slot"))

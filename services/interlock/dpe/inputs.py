@@ -30,7 +30,9 @@ from interlock.dpe.quality.coverage import decompose_sub_queries
 from interlock.dpe.quality.decomposition import decomposed
 from interlock.dpe.quality.profile import EmbeddedProfile, Memory, StyleRecorder, TextProfile
 from interlock.dpe.quality.quality import EarlierWindows, Query, merge_windows
+from interlock.dpe.quality.queries import Need
 from interlock.dpe.request import OWN_KINDS, Output, Request
+from interlock.dpe.text.memory.remembered import STORE
 from interlock.dpe.text.views import personal as personal_in
 
 DURATION = Histogram(
@@ -126,8 +128,9 @@ class Inputs:
 
         def cut(_: Cancelled) -> Cut:
             return grounding_envelope.cut(
-                request.facts, limit=premise_tokens, count=self.inference.tokens, split=self.language.split
-            )
+                request.facts, limit=premise_tokens, count=self.inference.tokens, split=self.language.split,
+                own=self.memory.own,
+            )  # fmt: skip
 
         facts = await self.language.run(cut, stage="2")
         vectors = await self.inference.embed([*(unit.text for unit in facts.units), *facts.texts])
@@ -140,7 +143,11 @@ class Inputs:
         _, premise_tokens = attribution.limits(self.inference)
         return await self.language.run(
             lambda _: said.cut(
-                request.said, limit=premise_tokens, count=self.inference.tokens, split=self.language.split
+                request.said,
+                limit=premise_tokens,
+                count=self.inference.tokens,
+                split=self.language.split,
+                own=self.memory.own,
             ),
             stage="2",
         )
@@ -154,8 +161,13 @@ class Inputs:
                 )
                 needed = tuple(need for part in parts for need in part.needs)
                 return Query(needed, await self.inference.embed([need.text for need in needed]), parts=parts)
-            needs, why_not = await self.language.run(lambda _: decomposed(request.query, self.language), stage="8")
+            needs, why_not = await self.language.run(lambda _: self._needs(request.query), stage="8")
             return Query(needs, await self.inference.embed([need.text for need in needs]), why_not)
+
+    def _needs(self, query: str) -> tuple[tuple[Need, ...], str]:
+        return STORE.of(
+            f"needs {self.memory.own}", (query,), lambda: decomposed(query, self.language), bytes_a_character=20
+        )
 
     async def session(self, request: Request) -> EarlierWindows:
         """Read the earlier answers that are not cached, and combine all of them."""
@@ -178,7 +190,7 @@ class Inputs:
         """Return the personal data in the prompt and in the outputs."""
 
         def found(cancelled: Cancelled) -> list[PiiFinding]:
-            in_texts = personal_in(find, request.prompt, "prompt")
+            in_texts = [*self._personal_in_prompt(request.prompt, find)]
             for number, output in enumerate(request.outputs):
                 if not cancelled():
                     in_texts += personal_in(partial(find, output_index=number), output.text, "response")
@@ -186,6 +198,11 @@ class Inputs:
 
         with timed("11"):
             return await self.language.run(found, stage="11")
+
+    def _personal_in_prompt(self, prompt: str, find: Any) -> Sequence[PiiFinding]:
+        return STORE.of(
+            f"personal {self.memory.own}", (prompt,), lambda: personal_in(find, prompt, "prompt"), bytes_a_character=10
+        )
 
     def remember(self, request: Request, profiles: Sequence[TextProfile]) -> None:
         """Cache the profile of an answer, which the next window sends as an earlier one."""

@@ -36,6 +36,7 @@ from interlock.dpe.request import (
     SaidText,
 )
 from interlock.dpe.risk import LOOP_DEPTH_ABOVE
+from interlock.dpe.text.memory.remembered import STORE
 from interlock.runtime.rpc.errors import answers_refusals
 
 _MARGIN, _MARGIN_S = 0.05, 0.25
@@ -54,6 +55,7 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         self._places = PlaceLedger(workers)
         self._failing: dict[str, str] = {}
         self._probes = 0
+        self._forgetting: asyncio.TimerHandle | None = None
 
     @answers_refusals(dpe_pb2.ReservePlaceResponse)
     async def ReservePlace(  # noqa: N802 - gRPC's name
@@ -131,6 +133,13 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
             raise
         finally:
             work.close()
+            self._forget_later()
+
+    def _forget_later(self) -> None:
+        """Have what this analysis remembers forgotten in time, also where none follows it."""
+        if self._forgetting is not None:
+            self._forgetting.cancel()
+        self._forgetting = asyncio.get_running_loop().call_later(STORE.unused_s + 1, STORE.forget_unused)
 
     async def unready_dependencies(self) -> Mapping[str, str]:
         """Return the models that still fail, and a text thread that hangs. A model that answers a probe is removed."""

@@ -20,6 +20,7 @@ from interlock.dpe.inference.port import Inference, ModelInfo
 from interlock.dpe.intake import Bounds
 from interlock.dpe.pipeline import Pipeline
 from interlock.dpe.servicer import DpeServicer
+from interlock.dpe.text.memory.remembered import STORE
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
 
@@ -64,6 +65,7 @@ async def open_service(settings: Settings) -> Service:
 
 def open_pipeline(settings: Settings) -> Pipeline:
     """Verify the code and every model, load the models and return the pipeline. This takes seconds."""
+    STORE.resize(settings.dpe_remembered_bytes)
     requirements.require(calibration := Calibration(), weights := QualityWeights())
     check_code()
     neural = {

@@ -21,6 +21,7 @@ from interlock.sidecar import requests
 from interlock.sidecar.admission.admission import Admitted
 from interlock.sidecar.call.call import Run
 from interlock.sidecar.call.verdict import halt_of, halted_by, refusal_of
+from interlock.sidecar.openai import media
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.requests import DecidedAnswer
 from interlock.sidecar.settlement.effects import SettlementEffects
@@ -126,7 +127,13 @@ class Closing:
         of_window = events.of_window(
             opened=admitted.opened,
             continuation_id=run.call.asked.continuation_id,
-            noted=[*facts, *run.noted, *tools, *trace_events.refused_actions(decided.report)],
+            noted=[
+                *facts,
+                *run.noted,
+                *tools,
+                *trace_events.refused_actions(decided.report),
+                *trace_events.unjudged_media(decided.report),
+            ],
             report=decided.report,
             decision=decided.decision,
             report_uri=report_uri,
@@ -193,6 +200,7 @@ class Closing:
             await self.leases.forget(commit.session_id, commit.window_id)
         if refusal is None:
             would.count(run.would)
+            media.answered(settled.decided.answer.choices if settled.decided.answer.completion else ()).tell("answer")
         await failpoints.reached("sidecar.before_release")
         return Governed(admitted.opened, settled.decided, settled.settlement, integrity, refusal)
 

@@ -159,6 +159,7 @@ class Guard:
         call.reply.set({"CRP-Agent-Phase": call.phases[-1] if call.phases else None})
         try:
             _require_room(run.call, admitted)
+            run.call.reply.set({"CRP-Safety-Unjudged-Media": call.media.tell("request")})
             rounds = Rounds(self._settings, self._peers, run, admitted, trials)
             answer = await rounds.dispatch()
             report = await rounds.analyse(answer)

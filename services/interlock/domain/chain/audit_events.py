@@ -68,6 +68,9 @@ _TYPES = (
           "A provider call or one of its remedies failed. The provider's own text is not recorded."),
     _type("EMBEDDINGS_PASSED", "INFO", "provider model inputs response_hash", "tokens_used dropped_fields dimensions",
           "Embeddings were passed to a caller that named this session. They are not judged (docs/fronts.md)."),
+    _type("UNJUDGED_MEDIA", "WARN", "direction kind count content_hash", "",
+          "Images, sound or files of a request went to the provider, or those of its answer to the client: nobody can judge them, and"
+          " `unjudged_media` passes them."),
     _type("RE_DISPATCH", "WARN",
           "round reason remedies original_risk original_score strategy temperature seed tokens", "",
           "A window is dispatched again (SPEC-005 §19)."),

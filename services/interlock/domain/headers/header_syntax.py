@@ -31,6 +31,7 @@ TOPIC = r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?"
 _URI = r"https?://[A-Za-z0-9._~:/\[\]%-]{1,1000}"
 _WINDOW = rf"crp_win_{ID}"
 _LEVEL = "CRITICAL|HIGH|MEDIUM|LOW"
+_MEDIA = r"(?:request|answer)-(?:image|audio|file)=[0-9]{1,6}"
 _DISTORTION = "|".join(sorted(DISTORTION_TYPES))
 _CONTROL = r"A\.[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?"
 _WOULD = r"(?:halt|hold|reject|rewrite); reason=[A-Z0-9_]{1,64}"
@@ -71,6 +72,8 @@ RESPONSE_SYNTAX: Mapping[str, re.Pattern[str]] = {
         "CRP-Safety-Grounding-Basis": r"sources|no-sources",
         # Not in SPEC-002: statements that the sources neither show nor speak against.
         "CRP-Safety-Cannot-Tell": r"[0-9]{1,6}",
+        # Not in SPEC-002: images, sound and files that were passed on and that nobody judged.
+        "CRP-Safety-Unjudged-Media": rf"{_MEDIA}(?:, {_MEDIA}){{0,5}}",
         "CRP-Safety-Fabrications": r"[0-9]{1,9}",
         "CRP-Safety-Distortions": rf"[0-9]{{1,9}}(?:; types=(?:{_DISTORTION})(?:,(?:{_DISTORTION}))*)?",
         "CRP-Safety-Contradictions": r"[0-9]{1,9}(?:; scope=(?:intra|cross-window|both))?",

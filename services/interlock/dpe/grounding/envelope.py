@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -21,9 +22,10 @@ from interlock.dpe.grounding.tables.records import Record
 from interlock.dpe.inference.port import Floats
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.layout import BlockKind, layout
+from interlock.dpe.text.memory.remembered import STORE
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.segmentation import fitted
-from interlock.dpe.text.text import Text, normalised
+from interlock.dpe.text.text import normalised
 
 MAX_ID_CHARS, MAX_FACT_CHARS = 128, 32_768
 LARGEST_FACT_CHARS = 262_144
@@ -122,32 +124,65 @@ def cut(
     limit: int,
     count: Callable[[Sequence[str]], list[int]],
     split: Callable[[str], Iterator[tuple[int, int]]],
+    own: str = "",
 ) -> Cut:
-    """Return the facts in units of at most *limit* tokens. *split* finds the sentences of a paragraph."""
-    texts: list[str] = []
-    parts: list[tuple[int, Text]] = []
-    found: list[tuple[int, Record]] = []
-    for number, fact in enumerate(facts):
-        source = records.read(fact.content)
-        found += [(number, record) for record in source.records]
-        blocks = layout(source.rest).blocks
-        stated = [normalised(record.sentence)[0] for record in source.records]
-        # The text as it is written keeps its keys, for names and figures that an answer copies.
-        written = layout(fact.content).blocks if stated else blocks
-        texts.append("\n".join([*(text.chars for text in stated), *(block.text.chars for block in written)]))
-        parts += [(number, part) for text in stated for part in fitted(text, limit, count)]
-        for block in blocks:
-            mark = _NUMBERING.match(block.text.chars)
-            text = block.text.cut(mark.end(), len(block.text.chars)) if mark else block.text
-            spans = split(text.chars) if block.kind is BlockKind.PROSE else [(0, len(text.chars))]
-            sentences = (text.cut(start, end) for start, end in spans)
-            parts += [(number, part) for sentence in sentences for part in fitted(sentence, limit, count)]
-    sizes = count([part.chars for _, part in parts]) if parts else []
-    units = (
-        EvidenceUnit(number, part.chars, content_words(part.chars), size)
-        for (number, part), size in zip(parts, sizes, strict=True)
+    """Return the facts in units of at most *limit* tokens. *split* finds the sentences of a paragraph.
+
+    *own* names what counts and splits: what a fact was cut into is remembered under it. Without a name each fact is cut anew.
+    """
+
+    def of(content: str) -> _CutText:
+        if not own:
+            return _cut_text(content, limit=limit, count=count, split=split)
+        return STORE.of(
+            f"cut {limit} {own}", (content,), partial(_cut_text, content, limit=limit, count=count, split=split),
+            bytes_a_character=80,
+        )  # fmt: skip
+
+    found = [of(fact.content) for fact in facts]
+    return Cut(
+        tuple(facts),
+        tuple(each.text for each in found),
+        tuple(EvidenceUnit(number, *unit) for number, each in enumerate(found) for unit in each.units),
+        tuple((number, record) for number, each in enumerate(found) for record in each.records),
     )
-    return Cut(tuple(facts), tuple(texts), tuple(units), tuple(found))
+
+
+@dataclass(frozen=True)
+class _CutText:
+    """The text of a fact, its units with their words and tokens, and its records."""
+
+    text: str
+    units: tuple[tuple[str, frozenset[str], int], ...]
+    records: tuple[Record, ...]
+
+
+def _cut_text(
+    content: str,
+    *,
+    limit: int,
+    count: Callable[[Sequence[str]], list[int]],
+    split: Callable[[str], Iterator[tuple[int, int]]],
+) -> _CutText:
+    source = records.read(content)
+    blocks = layout(source.rest).blocks
+    stated = [normalised(record.sentence)[0] for record in source.records]
+    # The text as it is written keeps its keys, for names and figures that an answer copies.
+    written = layout(content).blocks if stated else blocks
+    parts = [part for text in stated for part in fitted(text, limit, count)]
+    for block in blocks:
+        mark = _NUMBERING.match(block.text.chars)
+        text = block.text.cut(mark.end(), len(block.text.chars)) if mark else block.text
+        spans = split(text.chars) if block.kind is BlockKind.PROSE else [(0, len(text.chars))]
+        sentences = (text.cut(start, end) for start, end in spans)
+        parts += [part for sentence in sentences for part in fitted(sentence, limit, count)]
+    sizes = count([part.chars for part in parts]) if parts else []
+    units = ((part.chars, content_words(part.chars), size) for part, size in zip(parts, sizes, strict=True))
+    return _CutText(
+        "\n".join([*(text.chars for text in stated), *(block.text.chars for block in written)]),
+        tuple(units),
+        source.records,
+    )
 
 
 def check_facts(facts: Sequence[Fact], *, max_facts: int) -> None:

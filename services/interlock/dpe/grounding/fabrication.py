@@ -30,7 +30,7 @@ from interlock.dpe.text.references.parts import PART_KINDS, plain_number
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import ValuesRead, read
 from interlock.dpe.values.forms import one_of, other_forms, tidied
-from interlock.dpe.values.frames import taken_by_values
+from interlock.dpe.values.frames import names_known, taken_by_values
 from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import Value
 
@@ -97,7 +97,7 @@ class EnvelopeIndex:
         texts = [*fact_texts, query]
         forms = dict.fromkeys(form for text in texts for form in (text, tidied(text)))
         readings = [read(form) for form in forms]
-        evidence = KnownNames.of([reading.tokens for reading in readings])
+        evidence = KnownNames.joined(map(names_known, forms))
         # TO in a headline of capitals does not abbreviate Tobias Okonjo.
         abbreviations = frozenset(word for word in evidence.written if word not in _SHOUTED)
         text = "\n".join(reading.folded.text for reading in readings).lower()

@@ -56,10 +56,11 @@ def cut(
     limit: int,
     count: Callable[[Sequence[str]], list[int]],
     split: Callable[[str], Iterator[tuple[int, int]]],
+    own: str = "",
 ) -> Cut:
-    """Return what the user and the system assert, in units of at most *limit* tokens."""
-    own = [Fact(one.id, one.text, 0.0) for one in said if one.kind in OWN_KINDS]
-    whole = envelope.cut(own, limit=limit, count=count, split=split)
+    """Return what the user and the system assert, in units of at most *limit* tokens; *own* as there."""
+    facts = [Fact(one.id, one.text, 0.0) for one in said if one.kind in OWN_KINDS]
+    whole = envelope.cut(facts, limit=limit, count=count, split=split, own=own)
     units = (replace(unit, text=_addressed(unit.text)) for unit in whole.units if _asserts(unit))
     return replace(whole, units=tuple(units))
 

@@ -22,9 +22,9 @@ from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats, ModelInfo
 from interlock.dpe.inference.recent import Recent
 from interlock.dpe.inference.tokenizing import (
     INPUTS,
+    REMEMBERED_TEXTS,
     Row,
     Tokens,
-    VectorCache,
     label_order,
     names,
     no_result,
@@ -45,7 +45,7 @@ class LocalInference:
         self._ner, self._ner_tokens = _Model(ner), Tokens(ner)
         self._order = label_order(nli)
         self._workers = FairPool(threads, "dpe-model")
-        self._cache = VectorCache()
+        self._cache: Recent[Floats] = Recent(REMEMBERED_TEXTS)
         self._scores: Recent[Floats] = Recent()
         self._names: Recent[tuple[Entity, ...]] = Recent()
         self.max_pair_tokens = self._nli_tokens.max_pair_tokens
@@ -67,7 +67,7 @@ class LocalInference:
         hidden = iter(await self._spread(self._hidden, rows, key=len))
         for text, windows in zip(missing, windows_by_text, strict=True):
             found[text] = vector([next(hidden) for _ in windows])
-            self._cache.keep(text, found[text])
+            self._cache.keep(found[text], text)
         if not texts:
             return np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32)
         return np.stack([found[text] for text in texts])

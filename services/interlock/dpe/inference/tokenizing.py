@@ -5,8 +5,6 @@ A runtime only computes tensors. Everything else is here, so equal outputs give 
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +17,7 @@ from interlock.dpe.document import Entity
 from interlock.dpe.inference.models import LABELS, ModelManifest, contents
 from interlock.dpe.inference.ner import OVERLAP, Offset, TokenWindow, names_in, token_types
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats
+from interlock.dpe.inference.recent import Recent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,6 +62,7 @@ class Tokens:
 
     def __init__(self, manifest: ModelManifest) -> None:
         self.slot, self.max_length = manifest.slot, manifest.max_length
+        self._counts: Recent[int] = Recent(REMEMBERED_TEXTS)
         raw = contents(manifest, manifest.tokenizer)
         try:
             self._tokenizer = Tokenizer.from_buffer(raw)
@@ -82,7 +82,12 @@ class Tokens:
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text, without special tokens."""
-        return [len(one.ids) for one in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        found = {text: self._counts.recall(text) for text in texts}
+        missing = [text for text, known in found.items() if known is None]
+        for text, one in zip(missing, self._tokenizer.encode_batch(missing, add_special_tokens=False), strict=True):
+            found[text] = len(one.ids)
+            self._counts.keep(len(one.ids), text)
+        return [found[text] or 0 for text in texts]
 
     def pair(self, pair: tuple[str, str]) -> Row:
         """Return the row of a premise and a hypothesis. Refused with CLAIM_TOO_LONG when it does not fit."""
@@ -105,29 +110,6 @@ class Tokens:
         """Return the overlapping windows of a text for the token classifier, typed by the case of each word."""
         encoded = self._tokenizer.encode(text, add_special_tokens=True)
         return [_ner_window(text, window) for window in (encoded, *encoded.overflowing)]
-
-
-class VectorCache:
-    """An LRU cache for the vectors of recent texts; agents send the same evidence with every call."""
-
-    def __init__(self) -> None:
-        self._vectors: OrderedDict[str, Floats] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def recall(self, text: str) -> Floats | None:
-        """Return the vector of a text, if it is cached."""
-        with self._lock:
-            vector = self._vectors.get(text)
-            if vector is not None:
-                self._vectors.move_to_end(text)
-            return vector
-
-    def keep(self, text: str, vector: Floats) -> None:
-        """Cache a vector. The least recently used one is evicted."""
-        with self._lock:
-            self._vectors[text] = vector
-            while len(self._vectors) > REMEMBERED_TEXTS:
-                self._vectors.popitem(last=False)
 
 
 def label_order(manifest: ModelManifest) -> list[int]:

@@ -25,7 +25,8 @@ from interlock.dpe.document import Entity
 from interlock.dpe.inference import triton_wire as wire
 from interlock.dpe.inference.models import LABELS, ModelManifest
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats, ModelInfo, deadline
-from interlock.dpe.inference.tokenizing import Row, Tokens, VectorCache, label_order, names, probabilities, vector
+from interlock.dpe.inference.recent import Recent
+from interlock.dpe.inference.tokenizing import REMEMBERED_TEXTS, Row, Tokens, label_order, names, probabilities, vector
 from interlock.dpe.inference.triton_wire import Served
 
 FAILURES = Counter("interlock_dpe_triton_failures", "Requests to Triton without a usable answer.", ["slot", "reason"])
@@ -56,7 +57,7 @@ class TritonInference:
         self._nli_tokens, self._embed_tokens, self._ner_tokens = Tokens(nli), Tokens(embed), Tokens(ner)
         self._order = label_order(nli)
         self._server = _Server(url, timeout_s, _roots(ca_file))
-        self._cache = VectorCache()
+        self._cache: Recent[Floats] = Recent(REMEMBERED_TEXTS)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="dpe-tokens")
         self.max_pair_tokens = self._nli_tokens.max_pair_tokens
 
@@ -70,7 +71,7 @@ class TritonInference:
         for text, rows in zip(missing, windows, strict=True):
             # Cut to the real length; the rest is padding.
             found[text] = vector([next(hidden)[: len(row)] for row in rows])
-            self._cache.keep(text, found[text])
+            self._cache.keep(found[text], text)
         if not texts:
             return np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32)
         return np.stack([found[text] for text in texts])

@@ -8,6 +8,7 @@ text, up to a number of vectors.
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -137,6 +138,8 @@ class Memory:
 
     def __init__(self, rows: int = REMEMBERED_ROWS) -> None:
         self._most = rows
+        self.own = secrets.token_hex(8)
+        """What its models derive from texts is remembered under this name: other models may derive something else."""
         self._rows = 0
         self._kept: OrderedDict[bytes, TextProfile | EmbeddedProfile] = OrderedDict()
 

@@ -41,6 +41,17 @@ class KnownNames:
             written.update(_dotted(tokens))
         return KnownNames(frozenset(words | written), frozenset(pairs), frozenset(abbreviations), frozenset(written))
 
+    @staticmethod
+    def joined(parts: Iterable["KnownNames"]) -> "KnownNames":
+        """Return the known names of several texts, each of which was read by itself."""
+        all_parts = list(parts)
+        return KnownNames(
+            frozenset[str]().union(*(part.words for part in all_parts)),
+            frozenset[tuple[str, str]]().union(*(part.pairs for part in all_parts)),
+            frozenset[str]().union(*(part.abbreviations for part in all_parts)),
+            frozenset[str]().union(*(part.written for part in all_parts)),
+        )
+
     def knows(self, words: Sequence[str]) -> bool:
         """Whether the text contains a name: in full, by surname, by abbreviation or by long form."""
         words = [word for word in words if word not in TITLES and word not in COMPANY_FORMS] or list(words)

@@ -6,12 +6,12 @@ from functools import lru_cache
 
 from interlock.dpe.text.folding import Folded, fold
 from interlock.dpe.text.lexing import NUMBER, SYMBOL, WORD, Lexeme, at, lex
+from interlock.dpe.text.memory.remembered import LONG, remembered
 from interlock.dpe.values import dates, figures, labels
 from interlock.dpe.values.moments import DateRead, Moment, year_at
 from interlock.dpe.values.quantities import DATE, Value
 
 MOST_DAYS = 31
-_MOST_REMEMBERED = 600  # code points; a thousand readings of this length take about 30 MB
 _BEGINNING_WORDS = dates.BEGINNINGS | labels.BEGINNINGS | figures.BEGINNINGS
 _BEGINNING_MARKS = frozenset("([+'§") | figures.BEGINNINGS
 
@@ -32,15 +32,16 @@ def extract(text: str) -> tuple[Value, ...]:
 
 
 def read(text: str) -> ValuesRead:
-    """Fold, lex and read a text in one pass. Short texts, which several stages read, are cached."""
-    return _remembered(text) if len(text) <= _MOST_REMEMBERED else _read(text)
+    """Fold, lex and read a text in one pass. Short texts, which several stages read, are cached apart from long ones."""
+    return _remembered(text) if len(text) < LONG else _read(text)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # a thousand readings of such texts take about 30 MB
 def _remembered(text: str) -> ValuesRead:
     return _read(text)
 
 
+@remembered(bytes_a_character=130, from_length=LONG)
 def _read(text: str) -> ValuesRead:
     folded = fold(text)
     tokens = lex(folded)

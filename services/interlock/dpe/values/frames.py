@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from interlock.dpe.text.known_names import KnownNames
 from interlock.dpe.text.lexing import WORD, Lexeme, at
+from interlock.dpe.text.memory.remembered import LONG, remembered
 from interlock.dpe.text.names import Name, find_names, opens_sentence, plain, root
 from interlock.dpe.text.wordlists import lines, word_set
 from interlock.dpe.values.extraction import ValuesRead, read
@@ -125,6 +126,12 @@ def frame(text: str) -> Frame:
     bag = frozenset(word for sentence in sentences for word in sentence.bag)
     measured = frozenset(value.unit for value in reading.values if value.amount is not None and value.kind != ORDINAL)
     return Frame(reading, sentences, names, bag, measured, ValueTable(reading.values), KnownNames.of((reading.tokens,)))
+
+
+@remembered(bytes_a_character=50, from_length=LONG)
+def names_known(text: str) -> KnownNames:
+    """Return the names that a text contains."""
+    return KnownNames.of((read(text).tokens,))
 
 
 def taken_by_values(reading: ValuesRead) -> list[bool]:

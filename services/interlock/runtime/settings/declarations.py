@@ -261,16 +261,14 @@ class SettingDeclarations(BaseSettings):
     reviewers_file: Path | None = None
     """YAML file of reviewers, their Ed25519 public keys and console roles. Read again when it changes. Absent: no one can approve anything."""
     reviewers_by_rpc: bool = False
-    """Whether RegisterReviewer may add reviewers besides those of reviewers_file, in memory. Only where mutual TLS says
-    who calls: otherwise anyone who reaches the policy port could become a reviewer."""
+    """Whether RegisterReviewer may add reviewers besides those of reviewers_file, in memory. Only where mutual TLS says who calls: otherwise anyone who reaches the policy port could become a reviewer."""
     review_required: bool = False
     """Whether every answer of HIGH or CRITICAL risk waits for a person, whatever its policy says: each policy is joined
     with oversight human-review. Needs reviewers_file or reviewers_by_rpc. Absent: policies and the breaker decide."""
     hold_expires_s: int = Field(default=86_400, ge=1, le=2_592_000)
     """How long a response is held for a reviewer, seconds. Nobody has decided by then: it is denied and deleted."""
     oversight_base_url: HttpUrl = ""
-    """Base URL of the reviewers' page as reviewers open it, such as https://review.example.com; requests for another
-    host are refused. Absent: 127.0.0.1, localhost and [::1] with the page's own port."""
+    """Base URL of the reviewers' page as reviewers open it, such as https://review.example.com; requests for another host are refused. Absent: 127.0.0.1, localhost and [::1] with the page's own port."""
     oversight_view_s: int = Field(default=900, ge=60, le=28_800)
     """How long a reviewer stays signed in to look at the queue, seconds."""
     console_link_role: Literal["viewer", "reviewer", "admin"] = "reviewer"
@@ -332,6 +330,8 @@ class SettingDeclarations(BaseSettings):
     """What a statement costs that the sources neither show nor speak against: free (counted alone), or medium (prevents LOW)."""
     dpe_threads: int = Field(default=0, ge=0, le=64)
     """Threads of the embedded models. 0: one for each core that the process may use."""
+    dpe_remembered_bytes: int = Field(default=134_217_728, ge=0, le=17_179_869_184)
+    """Memory for what is read out of texts, bytes; what nothing asks for in ten minutes is forgotten. 0: each text is read anew."""
     nli_model_dir: Path | None = None
     """Folder of a three-class ONNX NLI model with manifest.json. Absent: the bundled one."""
     embed_model_dir: Path | None = None

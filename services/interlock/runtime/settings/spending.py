@@ -1,4 +1,4 @@
-"""The settings of spending on model calls, beside the others: one flat model in two files."""
+"""The settings of spending on model calls and of media, beside the others: one flat model in two files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from interlock.runtime.settings.declarations import SettingDeclarations
 
 
 class SpendingDeclarations(SettingDeclarations):
-    """The settings that say what model calls cost and may cost."""
+    """The settings that say what model calls cost and may cost, and what of them nobody judges."""
 
     # == Spending on model calls
 
@@ -30,3 +30,9 @@ class SpendingDeclarations(SettingDeclarations):
     """Tokens of an answer that are reserved where neither the call sets a bound (max_completion_tokens, max_tokens) nor the price table names one for the model."""
     refused_action_charge: float = Field(default=0.05, ge=0.0, le=0.5)
     """Safety budget that an answer costs beside its risk where the kernel of tool_kernel would reject a tool call of it."""
+
+    # == Images, sound and files
+
+    unjudged_media: Literal["refuse", "pass"] = "refuse"
+    """What becomes of images, sound and files, which nobody here can judge: refuse, or pass. Passed, a user's go to the provider, and those
+    of an answer to a chat completion to its client; such a call is marked in its headers, its report, its trail and a metric."""

@@ -20,6 +20,7 @@ from interlock.sidecar.call.envelope import CallEvidence
 from interlock.sidecar.call.live import Live
 from interlock.sidecar.call.spending import WindowSpending
 from interlock.sidecar.openai.completion import Completion
+from interlock.sidecar.openai.media import NO_MEDIA, Media
 from interlock.sidecar.trail import events
 from interlock.sidecar.trail.response_headers import ResponseHeaders
 from interlock.sidecar.trail.would import WouldHave
@@ -61,6 +62,8 @@ class Call:
     spent: tuple[Mapping[str, Any], ...] = ()
     """What provider calls of earlier windows of the whole were counted as; the answer's usage holds them too."""
 
+    media: Media = NO_MEDIA
+    """Images, sound and files of its request, which nobody judges."""
     binding: CallBinding = UNBOUND
     """What the call says about its session."""
     live: Live | None = None

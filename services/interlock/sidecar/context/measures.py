@@ -13,6 +13,7 @@ from interlock.domain.headers.headers import ANY
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.context.packing import Packed
+from interlock.sidecar.openai import media
 from interlock.sidecar.openai.completion import Completion
 
 ACTIVE, HOT = "0", "1"
@@ -20,11 +21,18 @@ ACTIVE, HOT = "0", "1"
 
 
 def measured(report: dpe_pb2.Report, call: Call, answer: Completion, settings: Settings) -> dpe_pb2.Report:
-    """Return *report* with the token budget of the envelope and its saturation; both are sealed with it."""
+    """Return *report* with the token budget of the envelope, its saturation, and the media that nobody judged; all are sealed with it."""
     told = dpe_pb2.Report()
     told.CopyFrom(report)
     told.token_budget = token_budget(call, report, answer, settings)
     told.saturation = filling.saturation(report.envelope_tokens, told.token_budget)
+    given = media.answered(answer.choices) if answer.completion else media.NO_MEDIA
+    for direction, each in (("request", call.media), ("answer", given)):
+        told.unjudged_media.extend(
+            dpe_pb2.UnjudgedMedia(direction=direction, kind=kind, count=each.count(kind), content_hash=each.digest)
+            for kind in media.KINDS
+            if each.count(kind)
+        )
     return told
 
 

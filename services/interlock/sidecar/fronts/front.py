@@ -31,7 +31,7 @@ from interlock.sidecar.fronts.conditional import ConditionalCalls, request_text
 from interlock.sidecar.fronts.release import Releases
 from interlock.sidecar.fronts.sessions import Sessions
 from interlock.sidecar.guard import Guard
-from interlock.sidecar.openai import chat, strictjson
+from interlock.sidecar.openai import chat, media, strictjson
 from interlock.sidecar.openai.chat import Chat
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import grounding
@@ -125,11 +125,11 @@ class Front:
         )
 
         async def model(asked_body: Mapping[str, Any], timeout_s: float) -> Completion:
-            return await self.upstream.complete(asked_body, key=caller.key, timeout_s=timeout_s)
+            return await self.upstream.complete(asked_body, key=caller.key, timeout_s=timeout_s, media=form == CHAT)
 
         return Call(
             entry, caller, asked, evidence, dispatch, body, model, reply, form=form,
-            include_usage=asked_chat.include_usage, binding=binding,
+            include_usage=asked_chat.include_usage, binding=binding, media=media.asked(asked_chat.messages),
         )  # fmt: skip
 
     def live(
@@ -145,7 +145,7 @@ class Front:
         known = told_at_end or asked.stream_final or not aware(asked)
         if self.settings.stream_release != "sentences" or not known:
             return None
-        if not text or asked_chat.choices != 1 or body.get("logprobs"):
+        if not text or asked_chat.choices != 1 or body.get("logprobs") or body.get("modalities", ["text"]) != ["text"]:
             return None
 
         async def ask(asked_body: Mapping[str, Any], timeout_s: float, into: Reader) -> None:
@@ -246,7 +246,18 @@ class Front:
         dispatch = Dispatch(entry, asked_chat.body["model"], PUSH, None, None, asked.seed, len(answer.choices))
         model = partial(_given, answer)
         return await self.guard.govern(
-            Call(entry, caller, asked, evidence, dispatch, {}, model, reply, binding=binding)
+            Call(
+                entry,
+                caller,
+                asked,
+                evidence,
+                dispatch,
+                {},
+                model,
+                reply,
+                binding=binding,
+                media=media.asked(asked_chat.messages),
+            )
         )
 
     async def delegate(

@@ -14,7 +14,7 @@ from typing import Any
 
 from interlock.domain.errors import invalid
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.openai import tools
+from interlock.sidecar.openai import media, tools
 from interlock.sidecar.openai.checks import (
     bad,
     integer,
@@ -35,7 +35,7 @@ MOST_OF_A_MARK = 512
 
 _SPEAKER = re.compile(r"[^\s<|\\/>]{1,64}")
 REFUSED: Mapping[str, str] = {
-    "audio": "what is no text cannot be analysed",
+    "audio": "sound cannot be analysed; unjudged_media=pass passes it, marked and audited",
     "moderation": "policies decide here, not the provider's",
     "web_search_options": "nobody judges what a search at the provider brings: declare the search as a function tool",
 }
@@ -97,7 +97,11 @@ def read(value: Any, settings: Settings) -> Chat:
         if rest.get(required) is None:
             raise bad(required, "is required")
     checks = {**_PARAMETERS, "n": _integers(1, settings.max_choices)}
+    if settings.unjudged_media == "pass":
+        checks |= {"messages": partial(_messages, media_pass=True), "modalities": _any_modalities, "audio": media.voice}
     body = {name: _checked(checks, name, given) for name, given in rest.items() if _says(name, given)}
+    if stream and "audio" in body.get("modalities", ()):
+        raise bad("stream", "must be false where sound is asked for: its transcript is judged whole")
     included = bool(options.get("include_usage"))
     return Chat(body, stream=stream, include_usage=included, interlock=interlock, continues=continues)
 
@@ -121,7 +125,7 @@ def _says(name: str, value: Any) -> bool:
 
 
 def _checked(checks: Mapping[str, Check], name: str, value: Any) -> Any:
-    if name in REFUSED:
+    if name in REFUSED and name not in checks:
         raise invalid("UNSUPPORTED_CONTENT", f"{name} is not supported: {REFUSED[name]}", param=name)
     if name not in checks:
         raise unknown(shown(name))
@@ -206,8 +210,17 @@ def metadata(param: str, value: Any) -> dict[str, str]:
 
 def _modalities(param: str, value: Any) -> list[str]:
     if value != ["text"]:
-        raise invalid("UNSUPPORTED_CONTENT", 'only text can be analysed: modalities must be ["text"]', param=param)
+        why = 'only text can be analysed: modalities must be ["text"]; unjudged_media=pass passes others, marked and audited'
+        raise invalid("UNSUPPORTED_CONTENT", why, param=param)
     return ["text"]
+
+
+def _any_modalities(param: str, value: Any) -> list[str]:
+    """Return the forms of an answer, text among them: it is what is judged."""
+    wanted = [one_of(f"{param}[{i}]", one, "text", "audio", "image") for i, one in enumerate(items(param, value, 3))]
+    if "text" not in wanted:
+        raise bad(param, "must have text among them")
+    return wanted
 
 
 def _no_alternatives(param: str, value: Any) -> int:
@@ -236,25 +249,24 @@ _OF_THE_CACHE = ("cache_control", "prompt_cache_breakpoint")
 """Fields of a part that only concern the provider's cache: they are accepted and not passed on."""
 
 
-def _parts(param: str, value: list[Any]) -> list[dict[str, str]]:
-    parts = []
+def _parts(param: str, value: list[Any], *, media_pass: bool = False) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = []
     for i, item in enumerate(value):
         place = f"{param}[{i}]"
         kind = mapping(place, item).get("type")
+        if media_pass and isinstance(kind, str) and kind in media.PARTS:
+            parts.append(media.part(place, item, _OF_THE_CACHE))
+            continue
         if kind not in ("text", "refusal"):  # no set: what a client sent may have no hash
-            raise invalid(
-                "UNSUPPORTED_CONTENT",
-                "only text can be analysed: images, sound and files are not passed on",
-                param=place,
-            )
+            raise media.unreadable(place)
         only(place, item, "type", kind, *_OF_THE_CACHE)
         parts.append({"type": kind, kind: text(f"{place}.{kind}", item.get(kind))})
     return parts
 
 
-def _content(param: str, value: Any) -> Any:
+def _content(param: str, value: Any, *, media_pass: bool = False) -> Any:
     if isinstance(value, list) and value:
-        return _parts(param, value)
+        return _parts(param, value, media_pass=media_pass)
     return text(param, value)
 
 
@@ -278,7 +290,7 @@ _FIELDS: Mapping[str, Check] = {
 _OF_A_FUNCTION: Mapping[str, Check] = {**_FIELDS, "name": tools.function_name}
 
 
-def _message(param: str, value: Any) -> dict[str, Any]:
+def _message(param: str, value: Any, *, media_pass: bool) -> dict[str, Any]:
     role = one_of(f"{param}.role", mapping(param, value).get("role"), *_ROLES)
     fields = only(param, {key: given for key, given in value.items() if key != "role"}, *_ROLES[role])
     if fields.get("tool_calls") == []:
@@ -292,11 +304,14 @@ def _message(param: str, value: Any) -> dict[str, Any]:
     if not isinstance(fields.pop("annotations", []), list):  # of an earlier answer: its text is what was said
         raise bad(f"{param}.annotations", "must be a list")
     checks = _OF_A_FUNCTION if role in {"tool", "function"} else _FIELDS
+    if role == "user":
+        checks = {**checks, "content": partial(_content, media_pass=media_pass)}
     return {"role": role, **{name: checks[name](f"{param}.{name}", given) for name, given in fields.items()}}
 
 
-def _messages(param: str, value: Any) -> list[dict[str, Any]]:
-    return [_message(f"{param}[{i}]", item) for i, item in enumerate(items(param, value, MAX_MESSAGES))]
+def _messages(param: str, value: Any, *, media_pass: bool = False) -> list[dict[str, Any]]:
+    listed = items(param, value, MAX_MESSAGES)
+    return [_message(f"{param}[{i}]", item, media_pass=media_pass) for i, item in enumerate(listed)]
 
 
 _TOKENS = _integers(1, 10_000_000)

@@ -8,7 +8,7 @@ from typing import Any
 
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.errors import Refused
-from interlock.sidecar.openai import strictjson
+from interlock.sidecar.openai import media, strictjson
 from interlock.sidecar.openai.calls import function, tool_calls
 from interlock.sidecar.openai.faults import malformed
 from interlock.sidecar.openai.fields import DroppedFields
@@ -37,6 +37,7 @@ _DETAILS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 _FRAME = ("id", "object", "created", "model", "choices", "usage", "service_tier")
 _CHOICE = ("index", "message", "finish_reason", "logprobs")
+_MEDIA = ("images", "audio")
 _MESSAGE = ("role", "content", "refusal", "reasoning_content", "tool_calls", "function_call")
 
 
@@ -48,11 +49,13 @@ class AnswerAsked:
     """The answer names the model by this name: what a provider calls itself is a text that nobody looked at."""
     choices: int = 1
     logprobs: bool = False
+    media: bool = False
+    """Whether images and sound of the answer are passed on, which nobody judges."""
 
     @classmethod
-    def of(cls, body: Mapping[str, Any]) -> AnswerAsked:
+    def of(cls, body: Mapping[str, Any], *, media: bool = False) -> AnswerAsked:
         """Return what a checked request body asks for."""
-        return cls(body["model"], int(body.get("n") or 1), bool(body.get("logprobs")))
+        return cls(body["model"], int(body.get("n") or 1), bool(body.get("logprobs")), media)
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def read(data: bytes, asked: AnswerAsked, *, max_depth: int) -> Completion:
     if not isinstance(listed, list) or not 1 <= len(listed) <= asked.choices:
         raise malformed("CHOICES")
     dropped = DroppedFields()
-    choices = [_choice(item, dropped, logprobs=asked.logprobs) for item in listed]
+    choices = [_choice(item, dropped, asked) for item in listed]
     if sorted(choice["index"] for choice in choices) != list(range(len(choices))):
         raise malformed("CHOICE_INDEX")
     choices.sort(key=lambda choice: int(choice["index"]))
@@ -184,17 +187,17 @@ def _frame(value: Mapping[str, Any], model: str, dropped: DroppedFields) -> dict
     return frame
 
 
-def _choice(item: Any, dropped: DroppedFields, *, logprobs: bool) -> dict[str, Any]:
+def _choice(item: Any, dropped: DroppedFields, asked: AnswerAsked) -> dict[str, Any]:
     if not isinstance(item, dict) or not isinstance(item.get("message"), dict):
         raise malformed("MESSAGE")
     dropped.unread(item, _CHOICE)
     index = item.get("index", 0)
     if not isinstance(index, int) or isinstance(index, bool):
         raise malformed("CHOICE_INDEX")
-    message = _message(item["message"], index, dropped)
+    message = _message(item["message"], index, dropped, with_media=asked.media)
     finish = _finish(item.get("finish_reason"), message, dropped)
     choice: dict[str, Any] = {"index": index, "message": message, "finish_reason": finish}
-    if found := spelled(item.get("logprobs"), message, dropped, wanted=logprobs):
+    if found := spelled(item.get("logprobs"), message, dropped, wanted=asked.logprobs):
         choice["logprobs"] = found
     return choice
 
@@ -207,10 +210,10 @@ def _finish(value: Any, message: Mapping[str, Any], dropped: DroppedFields) -> s
     return known or ("tool_calls" if "tool_calls" in message else "stop")
 
 
-def _message(value: Mapping[str, Any], index: int, dropped: DroppedFields) -> dict[str, Any]:
+def _message(value: Mapping[str, Any], index: int, dropped: DroppedFields, *, with_media: bool) -> dict[str, Any]:
     if value.get("role", "assistant") != "assistant":
         raise malformed("ROLE")
-    dropped.unread(value, _MESSAGE)
+    dropped.unread(value, (*_MESSAGE, *_MEDIA) if with_media else _MESSAGE)
     message: dict[str, Any] = {"role": "assistant", "content": _text(value.get("content"), "CONTENT")}
     for name in ("refusal", "reasoning_content"):
         text = _text(value.get(name), name.upper())
@@ -220,7 +223,24 @@ def _message(value: Mapping[str, Any], index: int, dropped: DroppedFields) -> di
         message["tool_calls"] = tool_calls(value["tool_calls"], index, dropped)
     if value.get("function_call") is not None:  # how older models call a function
         message["function_call"] = function(value["function_call"], dropped)
-    return message
+    return message | (_media(value, dropped) if with_media else {})
+
+
+def _media(value: Mapping[str, Any], dropped: DroppedFields) -> dict[str, Any]:
+    """Return the images and the sound of a message, as bytes; what is none is noted."""
+    kept: dict[str, Any] = {}
+    listed = value.get("images") or []
+    images = [media.image_of_answer(each) for each in listed] if isinstance(listed, list) else [None]
+    if None in images:
+        dropped.note("images")
+    if found := [each for each in images if each is not None]:
+        kept["images"] = found
+    if value.get("audio"):
+        spoken = media.audio_of_answer(value["audio"])
+        kept |= {"audio": spoken} if spoken else {}
+        if spoken is None:
+            dropped.note("audio")
+    return kept
 
 
 def _text(value: Any, fault: str) -> str | None:
@@ -268,6 +288,7 @@ def _outputs(choice: Mapping[str, Any]) -> list[dpe_pb2.Output]:
         ("content", message["content"]),
         ("refusal", message.get("refusal")),
         ("content", message.get("reasoning_content")),
+        ("content", message.get("audio", {}).get("transcript")),
     ]
     calls = [call["function"] for call in message.get("tool_calls", ())]
     calls += [message["function_call"]] if "function_call" in message else []

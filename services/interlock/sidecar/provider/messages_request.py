@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from interlock.domain.errors import Refused, invalid
-from interlock.sidecar.openai import strictjson
+from interlock.sidecar.openai import media, strictjson
 from interlock.sidecar.openai.tools import ALLOWED
 
 MOST_TOKENS = 4096
@@ -46,6 +46,17 @@ def check(body: Mapping[str, Any]) -> None:
     for number, message in enumerate(body["messages"]):
         if message["role"] == "function" or "function_call" in message:
             raise _refused(f"messages[{number}]", "functions are not known to the provider's API: use tools")
+    _check_media(body)
+
+
+def _check_media(body: Mapping[str, Any]) -> None:
+    if place := media.place_of(body["messages"], media.AUDIO):
+        raise _refused(place, "the provider's API takes no sound")
+    if place := media.place_of(body["messages"], media.FILE, without="data:application/pdf;"):
+        raise _refused(place, "the provider's API takes PDF alone, as data:application/pdf;base64,BYTES")
+    for name in ("modalities", "audio"):
+        if body.get(name, ["text"]) != ["text"]:
+            raise _refused(name, "the provider's API answers in text")
 
 
 def made(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,7 +102,26 @@ def _texts(message: Mapping[str, Any]) -> Iterator[str]:
 
 def _said(message: Mapping[str, Any]) -> Blocks:
     """Return what a message says. Earlier reasoning is left out: without the provider's signature it would be refused."""
-    return [{"type": "text", "text": text} for text in _texts(message)]
+    content = message.get("content")
+    if not isinstance(content, list) or message["role"] != "user":
+        return [{"type": "text", "text": text} for text in _texts(message)]
+    return [_shown(part) if part["type"] in media.PARTS else {"type": "text", "text": part["text"]} for part in content if part.get("text") != ""]  # fmt: skip
+
+
+def _shown(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an image or a file of the user as a block."""
+    if part["type"] == "image_url":
+        return {"type": "image", "source": _source(part["image_url"]["url"])}
+    file = part["file"]
+    titled = {"title": file["filename"]} if "filename" in file else {}
+    return {"type": "document", "source": _source(file["file_data"]), **titled}
+
+
+def _source(url: str) -> dict[str, str]:
+    if url[:5].lower() != "data:":
+        return {"type": "url", "url": url}
+    kind, _, data = url[5:].partition(";base64,")
+    return {"type": "base64", "media_type": kind, "data": data}
 
 
 def _calls(message: Mapping[str, Any]) -> Blocks:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from interlock.domain.errors import Refused, invalid
+from interlock.sidecar.openai import media
 from interlock.sidecar.openai.tools import ALLOWED
 
 _UNKNOWN = ("stop", "seed", "logit_bias", "presence_penalty", "frequency_penalty", "functions", "function_call")
@@ -32,6 +33,11 @@ def check(body: Mapping[str, Any]) -> None:
             raise _none(place, "the provider's API knows calls of tools only")
         if "name" in message and message["role"] != "tool":
             raise _none(f"{place}.name", "the provider's API does not have it")
+    if place := media.place_of(body["messages"], media.AUDIO):
+        raise _none(place, "the provider's API takes no sound")
+    for name in ("modalities", "audio"):
+        if body.get(name, ["text"]) != ["text"]:
+            raise _none(name, "the provider's API answers in text")
 
 
 def made(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +86,18 @@ def _items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _parts(content: Any, kind: str) -> Any:
     if isinstance(content, str):
         return content
-    return [part if part["type"] == "refusal" else {"type": kind, "text": part["text"]} for part in content]
+    return [_part(part, kind) for part in content]
+
+
+def _part(part: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    if part["type"] == "refusal":
+        return part
+    if part["type"] == "image_url":
+        image = part["image_url"]
+        return {"type": "input_image", "image_url": image["url"], "detail": image.get("detail", "auto")}
+    if part["type"] == "file":
+        return {"type": "input_file", **part["file"]}
+    return {"type": kind, "text": part["text"]}
 
 
 def _tool(function: Mapping[str, Any]) -> dict[str, Any]:

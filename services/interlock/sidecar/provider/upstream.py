@@ -81,7 +81,7 @@ class Upstream:
         if self._base_url and not re.fullmatch(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", self._base_url):
             raise unavailable("UPSTREAM_URL_INVALID", "upstream_base_url must be http(s)://host/path", retry_after_ms=0)
         self._api: ProviderApi = APIS[settings.upstream_api]()
-        self._max_depth = settings.max_json_depth
+        self._max_depth, self._media_pass = settings.max_json_depth, settings.unjudged_media == "pass"
         self._own_key, self._conventions = settings.upstream_api_key, settings.gen_ai_conventions
         self._timeout_s, self._limit = settings.upstream_timeout_s, settings.max_body_bytes
         # Reading the certificate authorities takes memory and time that only TLS is worth.
@@ -118,11 +118,14 @@ class Upstream:
         """Refuse a chat request that the provider's API has no words for, before anything is begun."""
         self._api.check(body)
 
-    async def complete(self, body: Mapping[str, Any], *, key: str | None, timeout_s: float) -> Completion:
-        """Return the provider's answer to a chat request, by allow-list."""
+    async def complete(
+        self, body: Mapping[str, Any], *, key: str | None, timeout_s: float, media: bool = False
+    ) -> Completion:
+        """Return the provider's answer to a chat request, by allow-list; with images and sound where *media* and the settings pass them."""
         content = strictjson.dumps(self._api.request(body))
         data = await self._ask("POST", self._api.path, key, min(timeout_s, self._timeout_s), content)
-        answer = self._api.read(data, AnswerAsked.of(body), max_depth=self._max_depth)
+        asked = AnswerAsked.of(body, media=media and self._media_pass)
+        answer = self._api.read(data, asked, max_depth=self._max_depth)
         fields.count(answer.dropped)
         return answer
 

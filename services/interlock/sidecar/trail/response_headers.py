@@ -99,6 +99,11 @@ def of_strategy(strategy: str, revision: str) -> dict[str, str | None]:
     }
 
 
+def media_text(report: dpe_pb2.Report) -> str | None:
+    """Return what nobody judged of a call's media, such as ``request-image=2``; ``None`` where there is none."""
+    return ", ".join(f"{one.direction}-{one.kind}={one.count}" for one in report.unjudged_media) or None
+
+
 def of_report(report: dpe_pb2.Report) -> dict[str, str | None]:
     """Return the headers that the analysis fills (SPEC-005 §20)."""
     ran = {stage.number for stage in report.stages if stage.status == dpe_pb2.STAGE_STATUS_RAN}
@@ -167,6 +172,7 @@ def _scores(report: dpe_pb2.Report, ran: set[str]) -> dict[str, str | None]:
     return {
         "CRP-Safety-Grounding-Pct": grounding,
         "CRP-Safety-Grounding-Basis": report.basis or None,
+        "CRP-Safety-Unjudged-Media": media_text(report),
         "CRP-Safety-Cannot-Tell": str(report.cannot_tell_count) if "2" in ran else None,
         "CRP-Provenance-Attribution-Score": grounding,
         "CRP-Provenance-Fidelity-Score": (

@@ -41,6 +41,19 @@ def _name(given: str) -> str:
     return given if _ID.fullmatch(given) else hash_of(given)
 
 
+def unjudged_media(report: dpe_pb2.Report) -> Iterator[audit_pb2.NewEvent]:
+    """Yield what was passed on of a window without anybody judging it, one event for each direction and kind."""
+    for one in report.unjudged_media:
+        yield event(
+            "UNJUDGED_MEDIA",
+            WARN,
+            direction=one.direction,
+            kind=one.kind,
+            count=one.count,
+            content_hash=one.content_hash,
+        )
+
+
 def loop_iteration(phase: str, iteration: int, budget: Micros) -> audit_pb2.NewEvent:
     """A loop enters a phase, a reflexive answer its next pass; its possible cost comes from this budget (SPEC-008 §5, §6)."""
     return event("AGENT_LOOP_ITERATION", INFO, phase=phase, iteration=iteration, budget_remaining=as_decimal(budget))

@@ -1654,6 +1654,7 @@ class Report(_message.Message):
     CHAIN_INTEGRITY_FIELD_NUMBER: _builtins.int
     REPORT_HASH_FIELD_NUMBER: _builtins.int
     ACTIONS_FIELD_NUMBER: _builtins.int
+    UNJUDGED_MEDIA_FIELD_NUMBER: _builtins.int
     claims_total: _builtins.int
     """Number of claims."""
     attribution_dominant: Global___Attribution.ValueType
@@ -1868,6 +1869,10 @@ class Report(_message.Message):
     def actions(self) -> Global___ActionTrial:
         """What the caller's kernel says of the tool calls in the answer, from the sidecar; absent: there are none."""
 
+    @_builtins.property
+    def unjudged_media(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnjudgedMedia]:
+        """Images, sound and files that were passed on and that nobody judged, set by the sidecar; absent: there were none."""
+
     def __init__(
         self,
         *,
@@ -1949,10 +1954,11 @@ class Report(_message.Message):
         chain_integrity: _builtins.str = ...,
         report_hash: _builtins.str = ...,
         actions: Global___ActionTrial | None = ...,
+        unjudged_media: _abc.Iterable[Global___UnjudgedMedia] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_path_budget_micros", b"_path_budget_micros", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_saturation", b"_saturation", "_semantic_repetition", b"_semantic_repetition", "actions", b"actions", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "contradiction_probability", b"contradiction_probability", "controls_met", b"controls_met", "controls_total", b"controls_total", "cross_agent", b"cross_agent", "entailment_score", b"entailment_score", "eu_ai_act_class", b"eu_ai_act_class", "fidelity_score", b"fidelity_score", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_pct", b"grounding_pct", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "path_budget_micros", b"path_budget_micros", "quality_score", b"quality_score", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "saturation", b"saturation", "semantic_repetition", b"semantic_repetition", "signals", b"signals"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_path_budget_micros", b"_path_budget_micros", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_saturation", b"_saturation", "_semantic_repetition", b"_semantic_repetition", "actions", b"actions", "amplifiers_applied", b"amplifiers_applied", "attribution_breakdown", b"attribution_breakdown", "attribution_dominant", b"attribution_dominant", "base_composite", b"base_composite", "basis", b"basis", "cannot_tell_count", b"cannot_tell_count", "chain_integrity", b"chain_integrity", "choice_index", b"choice_index", "choices", b"choices", "claims", b"claims", "claims_by_type", b"claims_by_type", "claims_total", b"claims_total", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "composite_score", b"composite_score", "context_hash", b"context_hash", "contradiction_count", b"contradiction_count", "contradiction_probability", b"contradiction_probability", "contradiction_scope", b"contradiction_scope", "contradictions", b"contradictions", "controls_met", b"controls_met", "controls_total", b"controls_total", "cross_agent", b"cross_agent", "distortion_count", b"distortion_count", "distortion_types", b"distortion_types", "domain", b"domain", "entailment_score", b"entailment_score", "envelope_etag", b"envelope_etag", "envelope_tier", b"envelope_tier", "envelope_tokens", b"envelope_tokens", "eu_ai_act_class", b"eu_ai_act_class", "fabricated_entities", b"fabricated_entities", "fabrication_count", b"fabrication_count", "facts_total", b"facts_total", "fidelity_score", b"fidelity_score", "floors", b"floors", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_mode", b"grounding_mode", "grounding_pct", b"grounding_pct", "hmac", b"hmac", "iso_42001_controls", b"iso_42001_controls", "linked_results", b"linked_results", "meaning", b"meaning", "misattributions", b"misattributions", "models", b"models", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "omission_summary", b"omission_summary", "omissions", b"omissions", "path_budget_micros", b"path_budget_micros", "pii", b"pii", "quality_score", b"quality_score", "quality_tier", b"quality_tier", "repeated_sentences", b"repeated_sentences", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "report_hash", b"report_hash", "report_id", b"report_id", "response_content_hash", b"response_content_hash", "risk_level", b"risk_level", "saturation", b"saturation", "semantic_repetition", b"semantic_repetition", "session_id", b"session_id", "signals", b"signals", "stages", b"stages", "sub_queries", b"sub_queries", "timestamp", b"timestamp", "token_budget", b"token_budget", "tool_calls", b"tool_calls", "uncovered_sub_queries", b"uncovered_sub_queries", "user_grounding_pct", b"user_grounding_pct", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_path_budget_micros", b"_path_budget_micros", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_saturation", b"_saturation", "_semantic_repetition", b"_semantic_repetition", "actions", b"actions", "amplifiers_applied", b"amplifiers_applied", "attribution_breakdown", b"attribution_breakdown", "attribution_dominant", b"attribution_dominant", "base_composite", b"base_composite", "basis", b"basis", "cannot_tell_count", b"cannot_tell_count", "chain_integrity", b"chain_integrity", "choice_index", b"choice_index", "choices", b"choices", "claims", b"claims", "claims_by_type", b"claims_by_type", "claims_total", b"claims_total", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "composite_score", b"composite_score", "context_hash", b"context_hash", "contradiction_count", b"contradiction_count", "contradiction_probability", b"contradiction_probability", "contradiction_scope", b"contradiction_scope", "contradictions", b"contradictions", "controls_met", b"controls_met", "controls_total", b"controls_total", "cross_agent", b"cross_agent", "distortion_count", b"distortion_count", "distortion_types", b"distortion_types", "domain", b"domain", "entailment_score", b"entailment_score", "envelope_etag", b"envelope_etag", "envelope_tier", b"envelope_tier", "envelope_tokens", b"envelope_tokens", "eu_ai_act_class", b"eu_ai_act_class", "fabricated_entities", b"fabricated_entities", "fabrication_count", b"fabrication_count", "facts_total", b"facts_total", "fidelity_score", b"fidelity_score", "floors", b"floors", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_mode", b"grounding_mode", "grounding_pct", b"grounding_pct", "hmac", b"hmac", "iso_42001_controls", b"iso_42001_controls", "linked_results", b"linked_results", "meaning", b"meaning", "misattributions", b"misattributions", "models", b"models", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "omission_summary", b"omission_summary", "omissions", b"omissions", "path_budget_micros", b"path_budget_micros", "pii", b"pii", "quality_score", b"quality_score", "quality_tier", b"quality_tier", "repeated_sentences", b"repeated_sentences", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "report_hash", b"report_hash", "report_id", b"report_id", "response_content_hash", b"response_content_hash", "risk_level", b"risk_level", "saturation", b"saturation", "semantic_repetition", b"semantic_repetition", "session_id", b"session_id", "signals", b"signals", "stages", b"stages", "sub_queries", b"sub_queries", "timestamp", b"timestamp", "token_budget", b"token_budget", "tool_calls", b"tool_calls", "uncovered_sub_queries", b"uncovered_sub_queries", "unjudged_media", b"unjudged_media", "user_grounding_pct", b"user_grounding_pct", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__coherence_score: _TypeAlias = _typing.Literal["coherence_score"]  # noqa: Y015
     _WhichOneofArgType__coherence_score: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score"]  # noqa: Y015
@@ -2040,6 +2046,40 @@ class Report(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__semantic_repetition) -> _WhichOneofReturnType__semantic_repetition | None: ...
 
 Global___Report: _TypeAlias = Report  # noqa: Y015
+
+@_typing.final
+class UnjudgedMedia(_message.Message):
+    """UnjudgedMedia tells of the media of one kind that a call passed on (unjudged_media)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DIRECTION_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    CONTENT_HASH_FIELD_NUMBER: _builtins.int
+    direction: _builtins.str
+    """Where they went: request (to the provider) or answer (to the client)."""
+    kind: _builtins.str
+    """image, audio or file."""
+    count: _builtins.int
+    """How many."""
+    content_hash: _builtins.str
+    """SHA-256 of all media of that direction, sha256:<hex>."""
+    def __init__(
+        self,
+        *,
+        direction: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        count: _builtins.int = ...,
+        content_hash: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content_hash", b"content_hash", "count", b"count", "direction", b"direction", "kind", b"kind"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnjudgedMedia: _TypeAlias = UnjudgedMedia  # noqa: Y015
 
 @_typing.final
 class DescribeRequest(_message.Message):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -10,10 +10,10 @@ from typing import Any, Protocol
 from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
 from interlock.dpe.document import Sentence
 from interlock.dpe.text.layout import BlockKind
+from interlock.dpe.text.memory.remembered import STORE
 from interlock.dpe.text.segmentation import Parsed
 from interlock.dpe.text.text import Text
 
-REMEMBERED_TEXTS = 4096
 LONGEST_TEXT = 2000
 _BATCH = 64
 
@@ -44,21 +44,17 @@ class ParseRecorder:
             yield each
 
 
-@dataclass
+@dataclass(frozen=True)
 class Passages:
-    """The passages of source texts by text, up to a number of texts. Used on the text thread alone."""
+    """The passages of source texts, remembered under a name of their own: another parser may read them otherwise."""
 
-    kept: OrderedDict[str, tuple[ReadSentence, ...]] = field(default_factory=OrderedDict)
+    own: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def of(self, texts: Sequence[str], nlp: Any) -> Mapping[str, tuple[ReadSentence, ...]]:
         """Return the passages of each text. A text too long to be a sentence or a paragraph has none."""
-        wanted = [text for text in dict.fromkeys(texts) if len(text) <= LONGEST_TEXT]
-        new = [text for text in wanted if text not in self.kept]
-        for text, doc in zip(new, nlp.pipe(new, batch_size=_BATCH), strict=True):
-            self.kept[text] = tuple(map(passage, doc.sents))
-        for text in wanted:
-            self.kept.move_to_end(text)
-        found = {text: self.kept[text] for text in wanted}
-        while len(self.kept) > REMEMBERED_TEXTS:
-            self.kept.popitem(last=False)
-        return found
+
+        def read(new: list[str]) -> list[tuple[ReadSentence, ...]]:
+            return [tuple(map(passage, doc.sents)) for doc in nlp.pipe(new, batch_size=_BATCH)]
+
+        wanted = [text for text in texts if len(text) <= LONGEST_TEXT]
+        return STORE.of_each(f"passages {self.own}", wanted, read, bytes_a_character=500)

@@ -29,7 +29,7 @@ from interlock.dpe.text.names import KNOWN, find_names
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import read
-from interlock.dpe.values.frames import taken_by_values
+from interlock.dpe.values.frames import names_known, taken_by_values
 
 NEAR = 0.50
 """Cosine from which a source is about a text."""
@@ -117,10 +117,9 @@ class Subject:
     @staticmethod
     def of(texts: Sequence[str]) -> Subject:
         """Return the subject of *texts*."""
-        readings = [read(text) for text in texts]
         return Subject(
             frozenset(stem for text in texts for stem in content_stems(text)),
-            KnownNames.of([reading.tokens for reading in readings]),
+            KnownNames.joined(map(names_known, texts)),
             frozenset(figure for text in texts for figure in _figures(text)),
         )
 

@@ -12,6 +12,7 @@ from interlock.dpe.comparison.value_conflicts import EnvelopeValues
 from interlock.dpe.document import Claim, Fact
 from interlock.dpe.grounding.support import content_stems
 from interlock.dpe.request import OWN_KINDS, Request
+from interlock.dpe.text.memory.remembered import LONG, remembered
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.cells import cells_of, label_of
@@ -55,12 +56,13 @@ _OF_ITS_MESSAGE = "0123456789"
 
 def values_of(texts: Iterable[str]) -> list[Value]:
     """Return the values of *texts*, periods without a number and lengths and times in two units among them."""
-    return [
-        value
-        for text in dict.fromkeys(texts)
-        for values in (read(text).values,)
-        for value in (*values, *_joined(values), *_ones(text))
-    ]
+    return [value for text in dict.fromkeys(texts) for value in _values_in(text)]
+
+
+@remembered(bytes_a_character=20, from_length=LONG)
+def _values_in(text: str) -> tuple[Value, ...]:
+    values = read(text).values
+    return (*values, *_joined(values), *_ones(text))
 
 
 def _joined(values: Sequence[Value]) -> Iterator[Value]:

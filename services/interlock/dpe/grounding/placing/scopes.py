@@ -15,6 +15,7 @@ from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.tables.records import Field, Record
 from interlock.dpe.text.folding import fold
 from interlock.dpe.text.lexing import WORD, Lexeme, lex
+from interlock.dpe.text.memory.remembered import STORE
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.frames import STOP, frame, stem
@@ -84,6 +85,12 @@ def stems_of(text: str) -> frozenset[str]:
 
 def scopes(envelope: Envelope) -> Scopes:
     """Return the scopes of an envelope: each of its records, and each unit of the text around them."""
+    facts = [text for fact in envelope.facts for text in (fact.id, fact.content)]
+    units = [text for unit in envelope.cut.units[:MOST_SCOPES] for text in (str(unit.fact), unit.text)]
+    return STORE.of("scopes", (*facts, *units), lambda: _scopes(envelope), bytes_a_character=100)
+
+
+def _scopes(envelope: Envelope) -> Scopes:
     found: list[Scope] = []
     stated = {record.sentence for _, record in envelope.cut.records}
     for fact, record in envelope.cut.records[:MOST_SCOPES]:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
+from interlock.sidecar.openai import media
 from interlock.sidecar.openai.chat import MAX_MESSAGES
 from interlock.sidecar.openai.checks import bad, flag, items, mapping, one_of, only, text, unsupported
 
@@ -20,16 +22,24 @@ MOST_OF_A_NAME = 150
 """Characters of a title or a source: an element whose tag is too long is none (``call.blocks``)."""
 
 _CACHE = "cache_control"
+_IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _MEDIA = frozenset({"image", "container_upload", "audio", "video"})
 _SEPARATOR = "\n\n"
 
 Message = dict[str, Any]
 
 
-def chat_messages(value: Any) -> list[Message]:
-    """Return the chat messages of ``messages``. Refused with INVALID_PARAMETER, UNKNOWN_PARAMETER or UNSUPPORTED_CONTENT."""
+def chat_messages(value: Any, *, media_pass: bool = False) -> list[Message]:
+    """Return the chat messages of ``messages``, with the user's images and files where those pass.
+
+    Refused with INVALID_PARAMETER, UNKNOWN_PARAMETER or UNSUPPORTED_CONTENT.
+    """
     listed = items("messages", value, MAX_MESSAGES)
-    made = [one for number, item in enumerate(listed) for one in _message(f"messages[{number}]", item)]
+    made = [
+        one
+        for number, item in enumerate(listed)
+        for one in _message(f"messages[{number}]", item, media_pass=media_pass)
+    ]
     if made[-1]["role"] == "assistant":
         why = "the last message must be the user's: a prefilled answer would be judged without its beginning"
         raise unsupported(f"messages[{len(listed) - 1}]", why)
@@ -45,7 +55,7 @@ def told(param: str, value: Any) -> str:
     )
 
 
-def _message(place: str, value: Any) -> Iterator[Message]:
+def _message(place: str, value: Any, *, media_pass: bool) -> Iterator[Message]:
     given = only(place, value, "role", "content")
     role = one_of(f"{place}.role", given.get("role"), "user", "assistant", "system")
     content = given.get("content")
@@ -56,21 +66,62 @@ def _message(place: str, value: Any) -> Iterator[Message]:
     elif isinstance(content, str):
         yield {"role": role, "content": content}
     else:
-        read = _user if role == "user" else _assistant
+        read = partial(_user, media_pass=media_pass) if role == "user" else _assistant
         yield from read(f"{place}.content", items(f"{place}.content", content, MOST_BLOCKS))
 
 
-def _user(param: str, blocks: list[Any]) -> Iterator[Message]:
-    """Yield the results of tools, each as a message of its own, then what the user says."""
+def _user(param: str, blocks: list[Any], *, media_pass: bool) -> Iterator[Message]:
+    """Yield the results of tools, each as a message of its own, then what the user says, and shows where that passes."""
     said: list[str] = []
+    shown: list[dict[str, Any]] = []
     for number, block in enumerate(blocks):
         place = f"{param}[{number}]"
         if _kind(place, block) == "tool_result":
-            yield _result(place, block)
+            yield _result(place, block, media_pass=media_pass)
+        elif media_pass and (made := _shown(place, block)) is not None:
+            shown += [*_told(said), made]
+            said = []
         else:
             said.append(_source_or_text(place, block))
-    if said:
+    if shown:
+        yield {"role": "user", "content": [*shown, *_told(said)]}
+    elif said:
         yield {"role": "user", "content": _SEPARATOR.join(said)}
+
+
+def _told(said: list[str]) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": _SEPARATOR.join(said)}] if said else []
+
+
+def _shown(place: str, block: Any) -> dict[str, Any] | None:
+    """Return an image or a PDF as the part of a chat message that it is there; ``None`` for what is none of them."""
+    kind = _kind(place, block)
+    source = mapping(f"{place}.source", block.get("source", {})) if kind in {"image", "document"} else {}
+    if kind == "image":
+        only(place, block, "type", "source", _CACHE)
+        return {"type": "image_url", "image_url": {"url": _bytes_of(f"{place}.source", source, _IMAGES)}}
+    if kind != "document" or source.get("type") != "base64":
+        return None
+    given = only(place, block, "type", "source", "title", "context", "citations", _CACHE)
+    _no_citations(place, given)
+    if "context" in given:
+        raise unsupported(f"{place}.context", "give the context of a PDF as a text block beside it")
+    data = _bytes_of(f"{place}.source", source, ("application/pdf",))
+    return {
+        "type": "file",
+        "file": {"file_data": data, "filename": text(f"{place}.title", given.get("title", "document.pdf"))},
+    }
+
+
+def _bytes_of(place: str, source: Mapping[str, Any], kinds: tuple[str, ...]) -> str:
+    """Return what an image or file is given as: its address, or its bytes as a data URL."""
+    if source.get("type") == "url" and kinds == _IMAGES:
+        return media.url(f"{place}.url", only(place, source, "type", "url").get("url"))
+    if source.get("type") != "base64":
+        raise unsupported(f"{place}.type", "a file that the provider keeps is not passed on: give its bytes as base64")
+    given = only(place, source, "type", "media_type", "data")
+    kind = one_of(f"{place}.media_type", given.get("media_type"), *kinds)
+    return f"data:{kind};base64,{media.base64(f'{place}.data', given.get('data'))}"
 
 
 def _assistant(param: str, blocks: list[Any]) -> Iterator[Message]:
@@ -107,7 +158,7 @@ def _kind(place: str, block: Any) -> str:
 
 def _refused(param: str, kind: str) -> Exception:
     if kind in _MEDIA:
-        return unsupported(param, "images and files cannot be analysed, so that none is passed on")
+        return media.unreadable(param)
     known = kind.endswith(("_tool_result", "_tool_use")) or kind in {"tool_reference", "compaction"}
     return unsupported(param, f"{kind if known else 'this kind of block'} is not supported here")
 
@@ -139,7 +190,8 @@ def _document(place: str, value: Any) -> str:
         content = told(f"{place}.source.content", only(f"{place}.source", source, "type", "content").get("content"))
     else:
         raise unsupported(
-            f"{place}.source.type", "only documents of plain text can be analysed: source.type text or content"
+            f"{place}.source.type",
+            f"only documents of plain text can be analysed: source.type text or content; {media.REFUSAL}",
         )
     about = text(f"{place}.context", given.get("context", ""))
     return _element(
@@ -174,11 +226,14 @@ def _element(tag: str, names: Mapping[str, str], content: str) -> str:
     return f"<{unused}{attributes}>\n{content}\n</{unused}>"
 
 
-def _result(place: str, value: Any) -> Message:
+def _result(place: str, value: Any, *, media_pass: bool) -> Message:
     given = only(place, value, "type", "tool_use_id", "content", "is_error", _CACHE)
     content = given.get("content", "")
     if not isinstance(content, str):
         blocks = content if isinstance(content, list) else items(f"{place}.content", content, MOST_BLOCKS)
+        for number, block in enumerate(blocks if media_pass else ()):
+            if _kind(f"{place}.content[{number}]", block) in _MEDIA:
+                raise media.unreadable(f"{place}.content[{number}].type", of_a_tool=True)
         pieces = [_source_or_text(f"{place}.content[{number}]", block) for number, block in enumerate(blocks)]
         content = _SEPARATOR.join(pieces)
     if flag(f"{place}.is_error", given.get("is_error")) and not content.startswith("Error"):

@@ -68,7 +68,9 @@ def read(data: bytes, settings: Settings) -> ApiRequest:
             raise bad(name, "is required")
     made: dict[str, Any] = {}
     for name, one in given.items():
-        if name not in _LEFT_OUT:
+        if name == "messages":
+            made[name] = blocks.chat_messages(one, media_pass=settings.unjudged_media == "pass")
+        elif name not in _LEFT_OUT:
             made |= _READERS[name](one)
     system = blocks.told("system", given["system"]) if given.get("system") else ""
     made["messages"] = [*([{"role": "system", "content": system}] if system else []), *made["messages"]]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from interlock.domain.errors import Refused
 from interlock.sidecar.apis.responses.checks import (
     fault,
     kind_of,
@@ -20,6 +19,7 @@ from interlock.sidecar.apis.responses.checks import (
     word,
 )
 from interlock.sidecar.apis.responses.places import GivenPlaces
+from interlock.sidecar.openai import media
 
 MAX_ITEMS = 4096
 MAX_PARTS = 1024
@@ -78,9 +78,9 @@ def _why(kind: str) -> str:
 class MessagesMaker:
     """Makes messages of items, in their order; an answer's text and its calls become one message."""
 
-    def __init__(self, places: GivenPlaces) -> None:
+    def __init__(self, places: GivenPlaces, *, media_pass: bool = False) -> None:
         self.made: list[dict[str, Any]] = []
-        self._places = places
+        self._places, self._media_pass = places, media_pass
         self._reasoning = ""
         self._open: dict[str, Any] | None = None
         """The assistant's message that a call still belongs to."""
@@ -114,7 +114,8 @@ class MessagesMaker:
         if "content" not in item:
             raise fault(f"{place}.content", "is required")
         kinds = _ANSWERED if role == "assistant" else _ASKED
-        content = _content(f"{place}.content", item["content"], kinds)
+        shown = self._media_pass and role == "user"
+        content = _content(f"{place}.content", item["content"], kinds, media_pass=shown)
         self._add({"role": role, "content": content}, place, content=".content")
 
     def _call(self, item: Mapping[str, Any], place: str) -> None:
@@ -131,7 +132,7 @@ class MessagesMaker:
     def _output(self, item: Mapping[str, Any], place: str) -> None:
         if "output" not in item:
             raise fault(f"{place}.output", "is required")
-        content = _content(f"{place}.output", item["output"], _ASKED)
+        content = _content(f"{place}.output", item["output"], _ASKED, of_a_tool=self._media_pass)
         self._add({"role": "tool", "tool_call_id": item.get("call_id"), "content": content}, place, content=".output")
         self._places.note(f"messages[{len(self.made) - 1}].tool_call_id", f"{place}.call_id")
 
@@ -153,29 +154,39 @@ class MessagesMaker:
         self.made.append(message)
 
 
-def _content(place: str, value: Any, kinds: tuple[str, ...]) -> Any:
-    """Return the content of a message: a text, or its parts as a chat request has them."""
+def _content(
+    place: str, value: Any, kinds: tuple[str, ...], *, media_pass: bool = False, of_a_tool: bool = False
+) -> Any:
+    """Return the content of a message: a text, or its parts as a chat request has them, with the user's media where they pass."""
     if isinstance(value, str):
         return value
-    parts = _parts(place, value, kinds)
+    parts = [
+        _part(f"{place}[{number}]", part, kinds, media_pass=media_pass, of_a_tool=of_a_tool)
+        for number, part in enumerate(listed(place, value, MAX_PARTS))
+    ]
     if not parts or (len(parts) == 1 and "text" in parts[0]):
         return parts[0]["text"] if parts else ""
-    return [
-        {"type": "refusal", "refusal": part["refusal"]}
-        if part["type"] == "refusal"
-        else {"type": "text", "text": part["text"]}
-        for part in parts
-    ]
+    return [_chat_part(part) for part in parts]
+
+
+def _chat_part(part: Mapping[str, Any]) -> dict[str, Any]:
+    if part["type"] == "refusal":
+        return {"type": "refusal", "refusal": part["refusal"]}
+    return {"type": "text", "text": part["text"]} if "text" in part else dict(part)
 
 
 def _parts(place: str, value: Any, kinds: tuple[str, ...]) -> list[dict[str, Any]]:
     return [_part(f"{place}[{number}]", part, kinds) for number, part in enumerate(listed(place, value, MAX_PARTS))]
 
 
-def _part(place: str, value: Any, kinds: tuple[str, ...]) -> dict[str, Any]:
+def _part(
+    place: str, value: Any, kinds: tuple[str, ...], *, media_pass: bool = False, of_a_tool: bool = False
+) -> dict[str, Any]:
     kind = kind_of(required_object(place, value))
+    if kind in _MEDIA and media_pass:
+        return _shown(place, kind, value)
     if kind in _MEDIA:
-        raise _media(place)
+        raise unsupported(f"{place}.type", media.OF_A_TOOL if of_a_tool else media.REFUSAL)
     if kind not in kinds:
         raise fault(f"{place}.type", "must be one of " + ", ".join(kinds))
     part = only(place, value, _PARTS[kind])
@@ -186,5 +197,13 @@ def _part(place: str, value: Any, kinds: tuple[str, ...]) -> dict[str, Any]:
     return part
 
 
-def _media(place: str) -> Refused:
-    return unsupported(f"{place}.type", "images, sound and files cannot be analysed, so that none is passed on")
+def _shown(place: str, kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an image, a sound or a file of the user as the part of a chat message that it is there; its values are checked there."""
+    if kind == "input_audio":
+        return only(place, value, ("type", "input_audio"))
+    if kind == "input_file":
+        given = only(place, value, ("type", "file_data", "filename", "file_id"))
+        return {"type": "file", "file": {name: one for name, one in given.items() if name != "type"}}
+    given = only(place, value, ("type", "image_url", "detail"))
+    image = {"url": given.get("image_url"), **({"detail": given["detail"]} if "detail" in given else {})}
+    return {"type": "image_url", "image_url": image}

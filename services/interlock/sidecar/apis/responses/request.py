@@ -126,7 +126,7 @@ def read(
             asked, said = part(fields[name], places)
             body |= asked
             echoed |= said
-    made = _messages(fields, own, earlier, places)
+    made = _messages(fields, own, earlier, items.MessagesMaker(places, media_pass=settings.unjudged_media == "pass"))
     try:
         read_chat = chat.read({**body, "messages": made.made}, settings)
     except Refused as refused:
@@ -142,9 +142,11 @@ def read(
 
 
 def _messages(
-    fields: Mapping[str, Any], own: Sequence[Mapping[str, Any]], earlier: Earlier | None, places: GivenPlaces
+    fields: Mapping[str, Any],
+    own: Sequence[Mapping[str, Any]],
+    earlier: Earlier | None,
+    made: items.MessagesMaker,
 ) -> items.MessagesMaker:
-    made = items.MessagesMaker(places)
     if "instructions" in fields:
         made.instruct(text("instructions", fields["instructions"]))
     if earlier:

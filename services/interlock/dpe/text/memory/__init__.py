@@ -1,0 +1,1 @@
+"""What was read out of texts, remembered for a while."""
