@@ -10,6 +10,7 @@ from interlock.oversight.link import ConsoleLink
 from tests.support.paths import ROOT
 from tests.support.servers.browser import browsing
 from tests.support.sidecar.oversight import reviewed_world
+from tests.support.sidecar.people import ADMIN, people, who
 from tests.support.sidecar.sidecar import a_report, token_of
 from tests.wire.oversight.test_console_wire import SAID, report
 
@@ -133,3 +134,58 @@ async def test_a_policy_is_tried_by_keyboard(world):
     assert "halt-on HIGH; ^warn-on CRITICAL" in said
     assert "Halts an answer whose risk is HIGH or above." in said
     assert not overflows
+
+
+async def test_figures_over_time_are_live_in_light_and_dark(world):
+    """The pictures grow as a call ends, keep an opened table open, fit a telephone, and are coloured by the style alone."""
+    faults: list[str] = []
+    async with browsing(viewport={"width": 1280, "height": 800}, reduced_motion="reduce") as page:
+        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+        await page.goto(world.link)
+        await page.wait_for_url("**/sessions")
+        await page.click("text=Over time")
+        await page.wait_for_url("**/figures")
+        await page.wait_for_selector("#live:not([hidden])")
+        await page.click("summary")
+        said = "document.querySelector('svg.chart').getAttribute('aria-label')"
+        before = await page.evaluate(said)
+        world.sidecar.dpe.report = a_report("CRITICAL")
+        await world.sidecar.chat(token=world.token)
+        await page.wait_for_function(f"(before) => {said} !== before", arg=before, timeout=60_000)
+        critical = await page.locator(".bar-critical").count()
+        opened = await page.locator("details[open]").count()
+        kept("console-over-time.png", await page.screenshot())
+        colour = "getComputedStyle(document.querySelector('.bar-most')).fill"
+        light = await page.evaluate(colour)
+        await page.emulate_media(color_scheme="dark")
+        dark = await page.evaluate(colour)
+        await page.set_viewport_size({"width": 390, "height": 844})
+        overflows = await page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+
+    assert faults == []
+    assert (critical > 0, opened) == (True, 1)
+    assert light != dark
+    assert not overflows
+
+
+async def test_an_admin_stops_a_session_by_keyboard(tmp_path):
+    """The form wants a reason and the digits; afterwards the page says that it has ended."""
+    async with reviewed_world(tmp_path, people()) as running:
+        running.provider.answers(SAID)
+        begun = await running.sidecar.chat()
+        session_id = begun.headers["crp-context-session-id"]
+        bearer = (await running.oversight.signed_in(**who(ADMIN))).bearer
+        async with browsing(java_script_enabled=False) as page:
+            await page.goto(f"{running.oversight.http}/sign-in")
+            await page.fill("#bearer", bearer)
+            await page.keyboard.press("Enter")
+            await page.wait_for_selector("text=Signed in as")
+            await page.goto(f"{running.oversight.http}/sessions/{session_id}")
+            await page.click("text=Stop this session")
+            await page.select_option("select[name=reason]", "RUNAWAY")
+            await page.fill("input[name=confirm]", session_id[-6:])
+            await page.keyboard.press("Enter")
+            await page.wait_for_selector("text=TERMINATED")
+            buttons = await page.locator(".stop").count()
+
+    assert buttons == 0

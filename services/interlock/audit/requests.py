@@ -19,6 +19,7 @@ from interlock.domain import ids
 from interlock.domain.chain import audit_events
 from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.chain.chain import content_hash
+from interlock.domain.chain.chain_state import BY_ADMIN, TERMINATED
 from interlock.domain.errors import exhausted, invalid
 from interlock.domain.held import KEPT, MAX_HELD_BYTES
 from interlock.domain.risk.risk import RiskLevel
@@ -175,6 +176,9 @@ def _note(event: audit_pb2.NewEvent) -> Note:
     if not audit_pb2.SEVERITY_DEBUG <= event.severity <= audit_pb2.SEVERITY_CRITICAL:
         raise invalid("INVALID_SEVERITY", "a severity is one of DEBUG, INFO, WARN, ERROR, CRITICAL")
     value, data = _json_object("data_json", event.data_json)
+    if event.event_type == TERMINATED and value.get("reason") == BY_ADMIN:
+        message = "only the audit service says that an admin stopped a session"
+        raise invalid("RESERVED_EVENT_TYPE", message, type=event.event_type)
     audit_events.check(event.event_type, event.severity, value)
     return Note(event.event_type, int(event.severity), data, _timestamp(event.timestamp))
 

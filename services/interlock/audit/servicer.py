@@ -311,6 +311,14 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         del context
         return await self._proofs.acknowledge(request)
 
+    @answers_refusals(audit_pb2.RecordStopResponse)
+    async def RecordStop(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.RecordStopRequest, context: Any
+    ) -> audit_pb2.RecordStopResponse:
+        """Record that a person stops a session."""
+        del context
+        return await self._writer.stopped(request)
+
     @answers_refusals(audit_pb2.ListHeldResponse)
     async def ListHeld(  # noqa: N802 - gRPC's name
         self, request: audit_pb2.ListHeldRequest, context: Any

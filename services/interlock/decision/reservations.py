@@ -14,7 +14,7 @@ import structlog
 
 from interlock.api.kernel.v1 import kernel_pb2
 from interlock.decision import metrics
-from interlock.domain.decision.definition import ExperimentRules, KernelPlace
+from interlock.domain.decision.definition import ExperimentRules, KernelAddress
 from interlock.domain.decision.engine import decide, permit_wanted
 from interlock.domain.decision.reading import digest
 from interlock.domain.errors import Kind, Refused, unavailable
@@ -89,7 +89,7 @@ class Reservations:
         return True
 
     async def settle(
-        self, scope: str, place: KernelPlace, key: str, *, done: bool, actual: Mapping[str, int]
+        self, scope: str, place: KernelAddress, key: str, *, done: bool, actual: Mapping[str, int]
     ) -> kernel_pb2.Verdict:
         """Confirm a permit with what it cost, or take it back. Raises the kernel's refusals."""
         request: Any
@@ -137,7 +137,7 @@ class Reservations:
             raise unavailable("KERNEL_UNANSWERED", "the kernel does not answer in time") from None
 
 
-def _left(found: kernel_pb2.DescribeResponse, place: KernelPlace) -> tuple[dict[str, int] | None, bool]:
+def _left(found: kernel_pb2.DescribeResponse, place: KernelAddress) -> tuple[dict[str, int] | None, bool]:
     """Return what is left for a place, which is the least of it and of all above it, and whether any of these is stopped."""
     remaining = {one.name: one.remaining_micros for one in found.resources}
     children = {one.name: one for one in found.children}

@@ -9,7 +9,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 from google.protobuf import json_format
@@ -22,7 +22,8 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain import approval, ids
 from interlock.domain.errors import Kind, Refused, forbidden, unauthenticated, unavailable
 from interlock.domain.held import Held, unpacked
-from interlock.oversight.views import OpenedView, View, Views
+from interlock.domain.policy.roles import ROLES, Role, Sight, not_covered, require_content
+from interlock.oversight.views import OpenedView, Person, View, Views
 from interlock.runtime.clock import iso8601
 from interlock.runtime.rpc.peers import Peers
 
@@ -62,13 +63,15 @@ class Console:
 
     peers: Peers
     views: Views
+    link_role: Role
+    """Role of whoever comes by the operator's link."""
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
-    """What the operator's link signs in with, to read; it is in a file that only the operator may read."""
+    """What the operator's link signs in with; it is in a file that only the operator may read."""
 
     async def sign_in(self, reviewer: str, challenge: str, signature: bytes) -> OpenedView:
         """Open a view for a registered reviewer who signed the challenge."""
         try:
-            opened = self.views.sign_in(reviewer, challenge, signature, (await self._keys()).get(reviewer))
+            opened = self.views.sign_in(reviewer, challenge, signature, (await self._people()).get(reviewer))
         except Refused as refused:
             SIGN_INS.labels(refused.reason).inc()
             log.warning("oversight.sign_in_refused", reason=refused.reason)
@@ -78,25 +81,31 @@ class Console:
         return opened
 
     def open_for(self, viewer: str, secret: str) -> OpenedView:
-        """Open a view that only reads, for whoever could read this process's *secret* in its state folder.
+        """Open a view that decides no held answer, for whoever could read this process's *secret* in its state folder.
 
         Refused with SIGN_IN_INVALID for another secret.
         """
         if not hmac.compare_digest(secret.encode("utf-8", "replace"), self.secret.encode()):
             SIGN_INS.labels("SIGN_IN_INVALID").inc()
             raise unauthenticated("SIGN_IN_INVALID", "this link is not of this process: `interlock console` prints one")
-        opened = self.views.open_for(viewer)
+        opened = self.views.open_for(viewer, self.link_role)
         SIGN_INS.labels("viewer").inc()
         log.info("oversight.console_opened", name=viewer)
         return opened
 
     async def viewer(self, bearer: str) -> View:
-        """Return the view of a *bearer*. A reviewer who was removed, or whose key was replaced, is signed out."""
+        """Return the view of a *bearer*, with the role that the person has now.
+
+        Whoever was removed, or whose key was replaced, is signed out.
+        """
         view = self.views.of(bearer)
-        if not view.reads_only and (await self._keys()).get(view.reviewer) != view.public_key:
+        if not view.public_key:
+            return view
+        person = (await self._people()).get(view.reviewer)
+        if person is None or person.public_key != view.public_key:
             self.views.sign_out(bearer)
             raise unauthenticated("SIGN_IN_REQUIRED", "this reviewer is not registered with that key any more")
-        return view
+        return replace(view, role=person.role, sight=person.sight)
 
     async def queue(
         self, status: audit_pb2.HeldStatus.ValueType, *, session_id: str = "", after: str = "", limit: int = 50
@@ -105,12 +114,16 @@ class Console:
         request = audit_pb2.ListHeldRequest(status=status, session_id=session_id, after=after, limit=limit)
         return await self.peers.audit.list_held(request)
 
-    async def shown(self, window_id: str, viewer: str) -> HeldView:
+    async def shown(self, window_id: str, view: View) -> HeldView:
         """Return a held response with its report, its question and evidence, and the sessions around it.
 
-        That *viewer* looks at its text is on record before this returns.
+        That the person looks at its text is on record before this returns. Refused with ROLE_SEES_NO_CONTENT or SESSION_NOT_COVERED.
         """
-        found = await self.peers.audit.get_held(ids.check("crp_win_", window_id), viewer=viewer)
+        window_id = ids.check("crp_win_", window_id)
+        require_content(view.role)
+        if view.sight.is_limited:
+            await self.require_covered(view, (await self.state(window_id)).session_id)
+        found = await self.peers.audit.get_held(window_id, viewer=view.reviewer)
         held = _readable(found.held) if found.held else None
         return HeldView(found.item, held, await self._report(window_id), await self._tree(found.item))
 
@@ -125,11 +138,14 @@ class Console:
     async def decide(self, view: View, window_id: str, token: str, reason: str) -> audit_pb2.HeldItem:
         """Record a signed decision of the signed-in reviewer.
 
-        Refused with VIEW_READS_ONLY for a viewer, with REVIEWER_MISMATCH for another reviewer's token, with SELF_APPROVAL if the reviewer created a session of
-        the tree, and with the reasons of the policy and audit services.
+        Refused with VIEW_READS_ONLY for a viewer and for who came by the link, with SESSION_NOT_COVERED, with REVIEWER_MISMATCH for
+        another reviewer's token, with SELF_APPROVAL if the reviewer created a session of the tree, and with the reasons of the policy
+        and audit services.
         """
         if view.reads_only:
-            raise forbidden("VIEW_READS_ONLY", "a viewer decides nothing: sign in with a reviewer's key")
+            raise forbidden(
+                "VIEW_READS_ONLY", "this view decides nothing: sign in with the key of a reviewer or an admin"
+            )
         said = approval.read(token).approval
         action = said.action if said.action in _ACTIONS else "other"
         try:
@@ -149,6 +165,7 @@ class Console:
         if said.action not in _ACTIONS:
             raise unauthenticated("APPROVAL_MISMATCH", "the approval is for another action", field="action")
         item = await self.state(window_id)
+        await self.require_covered(view, item.session_id)
         scope = {
             "session": item.session_id, "window": item.window_id, "response": item.response_hash,
             "policy": item.policy_hash,
@@ -180,8 +197,21 @@ class Console:
         if approval.is_caller(reviewer, callers):
             raise forbidden("SELF_APPROVAL", "no one approves what they asked for themselves", reviewer_id=reviewer)
 
-    async def _keys(self) -> dict[str, str]:
-        return {one.reviewer_id: one.public_key for one in await self.peers.policy.list_reviewers()}
+    async def require_covered(self, view: View, session_id: str) -> None:
+        """Refuse what the sight of a role does not cover, with SESSION_NOT_COVERED.
+
+        Key and agent type are read from the chain of the session, as it began; a session without that is covered by no limited sight.
+        """
+        if not view.sight.is_limited:
+            return
+        record = await self.peers.audit.look_at_tree_record(session_id)
+        created = [one for one in record.steps if one.event_type == "SESSION_CREATED" and one.session_id == session_id]
+        data = json.loads(created[0].data_json) if created else {}
+        if not view.sight.covers(str(data.get("scope") or ""), str(data.get("agent_type") or "")):
+            raise not_covered()
+
+    async def _people(self) -> dict[str, Person]:
+        return {one.reviewer_id: _person(one) for one in await self.peers.policy.list_reviewers()}
 
     async def _report(self, window_id: str) -> dpe_pb2.Report:
         """Return the sealed report; an empty one when it was erased."""
@@ -209,6 +239,16 @@ class Console:
 def expires_at(view: View) -> str:
     """Return when a view ends, ISO 8601."""
     return iso8601(view.expires_us)
+
+
+def _person(one: policy_pb2.Reviewer) -> Person:
+    """Return a registered person. A role that this version does not know is an error for all: it could be less than any known one."""
+    role = one.role or Role.REVIEWER.value  # an older policy service knows no roles: each of its people is a reviewer
+    if role not in ROLES:
+        raise unavailable(
+            "ROLE_UNKNOWN", f"the policy service names a role that is not one of {', '.join(ROLES)}", retry_after_ms=0
+        )
+    return Person(one.public_key, Role(role), Sight(frozenset(one.sees_keys), frozenset(one.sees_agent_types)))
 
 
 def _readable(data: bytes) -> Held:

@@ -22,13 +22,14 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from interlock.api.audit.v1 import audit_pb2
-from interlock.domain.errors import Refused, forbidden, invalid, not_found, unauthenticated
+from interlock.domain.errors import Kind, Refused, forbidden, invalid, not_found, unauthenticated
 from interlock.domain.held import readable_texts
 from interlock.oversight import pages
-from interlock.oversight.bodies import form_body, json_body
 from interlock.oversight.console import expires_at
+from interlock.oversight.forms import form_of, json_of, signed_view
 from interlock.oversight.live.routes import ROUTES
-from interlock.oversight.site import Endpoint, Site, html, signed_view, view_of
+from interlock.oversight.live.stopping import POSTS
+from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.oversight.stuck import routes as stuck_routes
 from interlock.oversight.views import View
 from interlock.oversight.visible import visible
@@ -94,7 +95,7 @@ def make_app(site: Site, readiness: Readiness, settings: Settings) -> Starlette:
             route("/held/{window_id}", _held),
             route("/held/{window_id}/dag.svg", _dag),
             *(route(path, endpoint) for path, endpoint in (ROUTES | stuck_routes.ROUTES).items()),
-            *(route(path, endpoint, "POST") for path, endpoint in stuck_routes.POSTS.items()),
+            *(route(path, endpoint, "POST") for path, endpoint in (POSTS | stuck_routes.POSTS).items()),
             route("/static/{name}", file),
             route("/api/challenge", _challenge, "POST"),
             route("/api/sign-in", _sign_in, "POST"),
@@ -115,10 +116,10 @@ async def _answered(site: Site, endpoint: Endpoint, request: Request) -> Respons
         _check_origin(site, request)
         response = await endpoint(site, request)
     except Refused as refused:
-        response = _refused(site, request, refused)
+        response = await _refused(site, request, refused)
     except Exception:
         log.exception("oversight.defect", route=request.scope["path"])
-        response = _refused(site, request, internal())
+        response = await _refused(site, request, internal())
     more = {"strict-transport-security": "max-age=31536000"} if site.secure else {}
     for name, value in {**HEADERS, **more}.items():
         response.headers.setdefault(name, value)
@@ -139,16 +140,29 @@ def _check_origin(site: Site, request: Request) -> None:
         raise forbidden("ORIGIN_NOT_ALLOWED", "a change comes from this page itself, not from another site")
 
 
-def _refused(site: Site, request: Request, refused: Refused) -> Response:
-    if refused.reason == "SIGN_IN_REQUIRED" and request.method == "GET" and _is_page(request):
-        return RedirectResponse("/sign-in", 303)
+async def _refused(site: Site, request: Request, refused: Refused) -> Response:
+    """Answer a refusal: in words to a person, as JSON to a program."""
     status = HTTP_CODES[refused.kind]
-    if _is_page(request):
+    if not _is_page(request):
+        body = {"reason": refused.reason, "message": refused.message, "metadata": refused.metadata}
+        return JSONResponse(body, status)
+    if refused.reason == "SIGN_IN_REQUIRED" and request.method == "GET":
+        return RedirectResponse("/sign-in", 303)
+    if refused.kind is Kind.UNAUTHENTICATED:
         page = pages.sign_in_page(f"{refused.reason}: {refused.message}")
-        return Response(page, status, media_type="text/html; charset=utf-8")
-    del site
-    body = {"reason": refused.reason, "message": refused.message, "metadata": refused.metadata}
-    return JSONResponse(body, status)
+    else:
+        page = pages.refused_page(await _known_view(site, request, refused), status, refused)
+    return Response(page, status, media_type="text/html; charset=utf-8")
+
+
+async def _known_view(site: Site, request: Request, refused: Refused) -> View | None:
+    """Return who is signed in; ``None`` where that cannot be told, and for what may come from another site."""
+    if refused.reason in {"HOST_NOT_ALLOWED", "ORIGIN_NOT_ALLOWED"}:
+        return None
+    try:
+        return await view_of(site, request)
+    except Refused:
+        return None
 
 
 def _is_page(request: Request) -> bool:
@@ -171,7 +185,7 @@ async def _queue(site: Site, request: Request) -> Response:
 
 async def _held(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
-    shown = await site.console.shown(request.path_params["window_id"], view.reviewer)
+    shown = await site.console.shown(request.path_params["window_id"], view)
     return html(pages.held_page(view, shown, site.console.views.pace(view.reviewer)))
 
 
@@ -187,7 +201,7 @@ async def _sign_in_page(_site: Site, _request: Request) -> Response:
 
 async def _sign_in_by_token(site: Site, request: Request) -> Response:
     """Accept a bearer token that the command line printed, whose view and its end stay the same; or the secret of its link."""
-    form = await form_body(request)
+    form = await form_of(request)
     if secret := form.get("secret", ""):
         opened = site.console.open_for(form.get("viewer", ""), secret)
         return _signed_in(site, RedirectResponse("/sessions", 303), opened.bearer, opened.view)
@@ -197,7 +211,7 @@ async def _sign_in_by_token(site: Site, request: Request) -> Response:
 
 
 async def _sign_out(site: Site, request: Request) -> Response:
-    await signed_view(site, request, (await form_body(request)).get("csrf", ""))
+    await signed_view(site, request, (await form_of(request)).get("csrf", ""))
     site.console.views.sign_out(request.cookies.get(site.cookie, ""))
     response = RedirectResponse("/sign-in", 303)
     response.delete_cookie(site.cookie, path="/", secure=site.secure, httponly=True, samesite="strict")
@@ -205,13 +219,13 @@ async def _sign_out(site: Site, request: Request) -> Response:
 
 
 async def _challenge(site: Site, request: Request) -> Response:
-    given = await json_body(request, "reviewer_id")
+    given = await json_of(request, "reviewer_id")
     text, expires_us = site.console.views.challenge(given["reviewer_id"])
     return JSONResponse({"challenge": text, "expires_at": iso8601(expires_us)})
 
 
 async def _sign_in(site: Site, request: Request) -> Response:
-    given = await json_body(request, "reviewer_id", "challenge", "signature")
+    given = await json_of(request, "reviewer_id", "challenge", "signature")
     try:
         signature = base64.b64decode(given["signature"] + "==", altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
@@ -231,7 +245,7 @@ async def _api_queue(site: Site, request: Request) -> Response:
 
 async def _api_held(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
-    shown = await site.console.shown(request.path_params["window_id"], view.reviewer)
+    shown = await site.console.shown(request.path_params["window_id"], view)
     texts = [{"what": what, "text": visible(text)} for what, text in readable_texts(shown.held)] if shown.held else []
     answer = {
         "item": _message(shown.item),
@@ -248,7 +262,7 @@ async def _api_held(site: Site, request: Request) -> Response:
 async def _api_body(site: Site, request: Request) -> Response:
     """Return the held bytes, for the browser to hash; the headers keep a browser from showing them as a page."""
     view = await view_of(site, request)
-    shown = await site.console.shown(request.path_params["window_id"], view.reviewer)
+    shown = await site.console.shown(request.path_params["window_id"], view)
     if shown.held is None:
         raise not_found("HELD_NOT_FOUND", "its bytes are deleted: rejected, expired, erased or handed out")
     headers = {"content-disposition": "attachment", "content-security-policy": "sandbox; default-src 'none'"}
@@ -257,7 +271,7 @@ async def _api_body(site: Site, request: Request) -> Response:
 
 async def _api_decide(site: Site, request: Request) -> Response:
     view = await signed_view(site, request, request.headers.get("x-csrf-token", ""))
-    given = await json_body(request, "token", "reason")
+    given = await json_of(request, "token", "reason")
     item = await site.console.decide(view, request.path_params["window_id"], given["token"], given["reason"])
     return JSONResponse({"status": _word(item), "window_id": item.window_id, "approval_id": item.approval_id})
 

@@ -7,6 +7,7 @@ template escapes them. A text that someone else wrote goes in as ``said`` or ``q
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from interlock.api.audit.v1 import audit_pb2
@@ -14,6 +15,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import Micros, as_decimal
+from interlock.domain.errors import Refused
 from interlock.domain.held import APPROVAL_REASONS, REJECTION_REASONS, Held, readable_texts
 from interlock.oversight.console import HeldView
 from interlock.oversight.markup import quoted, render, said
@@ -35,6 +37,9 @@ _FORMS = (
 )
 
 
+_STRANGER: Mapping[str, Any] = {"reviewer": "", "csrf": "", "role": "", "here": ""}
+
+
 class Word(NamedTuple):
     """A word of ours and its kind, which colours it."""
 
@@ -44,14 +49,28 @@ class Word(NamedTuple):
 
 def sign_in_page(fault: str = "") -> str:
     """Return the page for a reader who is not signed in; *fault* is shown above the forms."""
-    return render("sign_in.html", title="Sign in", reviewer="", csrf="", here="", fault=fault)
+    return render("sign_in.html", title="Sign in", **_STRANGER, fault=fault)
+
+
+def refused_page(view: View | None, status: int, refused: Refused) -> str:
+    """Return the page that tells in words what was refused; *view*: who is signed in, where that is known."""
+    frame = {**frame_of(view), "here": ""} if view else _STRANGER
+    return render(
+        "refused.html", title=f"{status} {HTTPStatus(status).phrase}", **frame, reason=refused.reason, message=said(refused.message),
+        hint=said(refused.metadata.get("hint", "")),
+    )  # fmt: skip
+
+
+def frame_of(view: View) -> Mapping[str, Any]:
+    """Return what every page says of the person who is signed in."""
+    return {"reviewer": view.reviewer, "csrf": view.csrf, "reads_only": view.reads_only, "role": view.role.value}
 
 
 def queue_page(view: View, page: audit_pb2.ListHeldResponse, status: str) -> str:
     """Return the queue of one *status*; the response that expires first is on top."""
     items = [_item(item) for item in sorted(page.items, key=lambda item: item.expires_at)]
     return render(
-        "queue.html", title="Held responses", reviewer=view.reviewer, csrf=view.csrf, here="reviews", reads_only=view.reads_only, keyboard=_KEYS,
+        "queue.html", title="Held responses", **frame_of(view), here="reviews", keyboard=_KEYS, sees_content=view.role.sees_content,
         items=items, more=page.more, states=_STATES, status=status,
     )  # fmt: skip
 
@@ -62,9 +81,9 @@ def held_page(view: View, shown: HeldView, pace: tuple[int, int]) -> str:
     *pace* is how many responses the reviewer decided in the last minute and in the last hour.
     """
     item, report = shown.item, shown.report
-    decides = shown.held is not None and item.status == audit_pb2.HELD_STATUS_PENDING
+    decides = shown.held is not None and item.status == audit_pb2.HELD_STATUS_PENDING and not view.reads_only
     return render(
-        "held.html", title=f"Window {item.window_id}", reviewer=view.reviewer, csrf=view.csrf, here="reviews", reads_only=view.reads_only, keyboard=_KEYS,
+        "held.html", title=f"Window {item.window_id}", **frame_of(view), here="reviews", keyboard=_KEYS,
         item=_item(item), kept_by=_kept_by(shown), decided=_decided(item), scores=scores_of(report), answer=_answer(shown.held),
         decision=_decision(item, pace) if decides else None, claims=claims_of(report, shown.held.evidence if shown.held else {}), findings=findings_of(report),
         contradictions=contradictions_of(report), tree=_tree(shown.sessions),

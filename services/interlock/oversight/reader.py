@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from google.protobuf import json_format
@@ -13,8 +13,14 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain import ids
 from interlock.domain.errors import Kind, Refused
+from interlock.domain.policy.roles import require_content
+from interlock.oversight.figures import figures_of
+from interlock.oversight.views import View
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers
+
+HIDDEN = frozenset({"ROLE_SEES_NO_CONTENT", "SESSION_NOT_COVERED"})
+"""Why content is not shown to a person who may see its figures."""
 
 AT_ONCE = 16
 """Sessions of one page that are read at the same time."""
@@ -43,6 +49,11 @@ class WindowView:
     """Why there is no text; empty where there is one."""
     integrity: int
     """State of the chain up to the window, a ``common.v1.ChainIntegrity``."""
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the content is not for this person: the report has figures alone."""
+        return self.text_missing in HIDDEN
 
 
 class LiveReader:
@@ -81,13 +92,20 @@ class LiveReader:
         request = session_pb2.GetDagRequest(session_id=root, root_session_id=root, tree=True)
         return list(await self._peers.session.dag(request))
 
-    async def window(self, window_id: str, viewer: str) -> WindowView:
-        """Return a window. That *viewer* looks at its text is on record before this returns."""
+    async def window(self, window_id: str, view: View, covered: Callable[[View, str], Awaitable[None]]) -> WindowView:
+        """Return a window. That the person looks at its text is on record before this returns.
+
+        Whoever may not see its content, as a viewer or because *covered* refuses its session, gets its figures.
+        """
         found = await self._peers.audit.get_report(window_id=ids.check("crp_win_", window_id))
         report: dpe_pb2.Report = json_format.Parse(found.report_json, dpe_pb2.Report(), ignore_unknown_fields=True)
         session = await self._session(found.session_id, "")
         window = next((one for one in session.windows if one.window_id == window_id), None) if session else None
-        text, missing = await self._text(found.session_id, window_id, viewer)
+        text, missing = None, await _hidden(view, found.session_id, covered)
+        if missing:
+            report = figures_of(report)
+        else:
+            text, missing = await self._text(found.session_id, window_id, view.reviewer)
         return WindowView(report, found.session_id, window_id, session, window, text, missing, found.integrity)
 
     async def verify(self, session_id: str) -> audit_pb2.VerifyResponse:
@@ -116,3 +134,15 @@ class LiveReader:
         except Refused as refused:
             return None, refused.reason
         return (contents[0].text, "") if contents else (None, "NOT_KEPT")
+
+
+async def _hidden(view: View, session_id: str, covered: Callable[[View, str], Awaitable[None]]) -> str:
+    """Return why the content of a session is not for this person; empty where it is."""
+    try:
+        require_content(view.role)
+        await covered(view, session_id)
+    except Refused as refused:
+        if refused.kind is not Kind.FORBIDDEN:
+            raise
+        return refused.reason
+    return ""

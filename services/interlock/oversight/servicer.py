@@ -57,7 +57,7 @@ class OversightServicer(oversight_pb2_grpc.OversightServiceServicer):
         view = await self._viewer(context)
         if request.state_only:
             return oversight_pb2.GetHeldResponse(item=_readers(await self._console.state(request.window_id)))
-        shown = await self._console.shown(request.window_id, view.reviewer)
+        shown = await self._console.shown(request.window_id, view)
         texts = readable_texts(shown.held) if shown.held else []
         text = "\n\n".join(text if len(texts) == 1 else f"[{what}]\n{text}" for what, text in texts)
         evidence = shown.held.evidence if shown.held else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -10,12 +9,13 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-from interlock.domain.errors import forbidden
 from interlock.oversight.changes import Changes
 from interlock.oversight.compensations import StuckCases
 from interlock.oversight.console import Console
 from interlock.oversight.reader import LiveReader
+from interlock.oversight.stops import Stops
 from interlock.oversight.views import View
+from interlock.runtime.pictures.recent import RecentFigures
 from interlock.runtime.settings.model import Settings
 
 COOKIE, SECURE_COOKIE = "interlock_view", "__Host-interlock_view"
@@ -29,6 +29,8 @@ class Site:
     live: LiveReader
     changes: Changes
     stuck: StuckCases
+    stops: Stops
+    recent: RecentFigures
     origins: frozenset[str]
     secure: bool
 
@@ -53,14 +55,6 @@ Endpoint = Callable[[Site, Request], Awaitable[Response]]
 async def view_of(site: Site, request: Request) -> View:
     """Return who is signed in. Refused with SIGN_IN_REQUIRED."""
     return await site.console.viewer(request.cookies.get(site.cookie, ""))
-
-
-async def signed_view(site: Site, request: Request, csrf: str) -> View:
-    """Return the view of the cookie if the request carries its CSRF token."""
-    view = await view_of(site, request)
-    if not hmac.compare_digest(view.csrf.encode(), csrf.encode("utf-8", "replace")):
-        raise forbidden("CSRF_TOKEN_INVALID", "the form is not of this page and this sign-in")
-    return view
 
 
 def html(page: str) -> Response:

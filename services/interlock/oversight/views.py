@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from interlock.domain.approval import REVIEWER
 from interlock.domain.errors import Refused, invalid, unauthenticated
+from interlock.domain.policy.roles import EVERYTHING, Role, Sight
 from interlock.runtime.clock import Clock
 
 TAG = "interlock-sign-in-v1"
@@ -31,20 +32,31 @@ _ENTROPY_BYTES = 32
 
 
 @dataclass(frozen=True)
+class Person:
+    """A registered person as the policy service lists them: the key, the role, and the sessions that it covers."""
+
+    public_key: str
+    role: Role
+    sight: Sight
+
+
+@dataclass(frozen=True)
 class View:
-    """A reviewer who is signed in: when it ends (microseconds since the epoch), and the CSRF token of the page's forms."""
+    """A person who is signed in: when it ends (microseconds since the epoch), and the CSRF token of the page's forms."""
 
     reviewer: str
-    """The signed-in person: a registered reviewer, or a viewer whom the operator let in."""
+    """The signed-in person: a registered one, or one whom the operator's link let in."""
     public_key: str
-    """The reviewer's key; empty for a viewer, who decides nothing."""
+    """The person's key; empty for one who came by the link, and decides nothing."""
     expires_us: int
     csrf: str
+    role: Role
+    sight: Sight
 
     @property
     def reads_only(self) -> bool:
-        """Whether this is a viewer, not a reviewer."""
-        return not self.public_key
+        """Whether this person decides no held answer: by the link, or as a viewer."""
+        return not self.public_key or not self.role.sees_content
 
 
 @dataclass(frozen=True)
@@ -80,23 +92,23 @@ class Views:
         self._challenges[text] = (reviewer, expires_us)
         return text, expires_us
 
-    def sign_in(self, reviewer: str, challenge: str, signature: bytes, public_key: str | None) -> OpenedView:
+    def sign_in(self, reviewer: str, challenge: str, signature: bytes, person: Person | None) -> OpenedView:
         """Open a view for a challenge that was signed in time, once. Refused with SIGN_IN_INVALID for every fault."""
         drawn_for, expires_us = self._challenges.pop(challenge, ("", 0))
         known = drawn_for == reviewer and self._clock() < expires_us
-        if not known or public_key is None or not _signed(public_key, challenge, signature):
+        if not known or person is None or not _signed(person.public_key, challenge, signature):
             raise _not_signed_in("SIGN_IN_INVALID", "the challenge is not one that this reviewer signed in time")
-        return self._opened(reviewer, public_key)
+        return self._opened(reviewer, person)
 
-    def open_for(self, viewer: str) -> OpenedView:
-        """Open a view that only reads, for a person whom the operator lets in."""
+    def open_for(self, viewer: str, role: Role) -> OpenedView:
+        """Open a view that decides no held answer, for a person whom the operator lets in."""
         if not REVIEWER.fullmatch(viewer):
             raise invalid("REVIEWERS_INVALID", "a viewer's name has 1 to 128 letters, digits and ._@+-", field="viewer")
-        return self._opened(viewer, "")
+        return self._opened(viewer, Person("", role, EVERYTHING))
 
-    def _opened(self, name: str, public_key: str) -> OpenedView:
-        bearer = _word(self._entropy(_ENTROPY_BYTES))
-        view = View(name, public_key, self._clock() + self._life_us, _word(self._entropy(_ENTROPY_BYTES)))
+    def _opened(self, name: str, person: Person) -> OpenedView:
+        bearer, csrf = _word(self._entropy(_ENTROPY_BYTES)), _word(self._entropy(_ENTROPY_BYTES))
+        view = View(name, person.public_key, self._clock() + self._life_us, csrf, person.role, person.sight)
         _make_room(self._views, MOST_VIEWS)
         self._views[_hashed(bearer)] = view
         return OpenedView(view, bearer)

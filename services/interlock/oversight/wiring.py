@@ -6,10 +6,11 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from starlette.types import ASGIApp
+from starlette.applications import Starlette
 
 from interlock.api.oversight.v1 import oversight_pb2, oversight_pb2_grpc
 from interlock.domain.errors import unavailable
+from interlock.domain.policy.roles import Role
 from interlock.oversight.changes import Changes
 from interlock.oversight.compensations import StuckCases
 from interlock.oversight.console import Console
@@ -18,8 +19,10 @@ from interlock.oversight.page import make_app
 from interlock.oversight.reader import LiveReader
 from interlock.oversight.servicer import OversightServicer
 from interlock.oversight.site import Site, origins_of
+from interlock.oversight.stops import Stops
 from interlock.oversight.views import Views
 from interlock.runtime.clock import Clock, system_clock
+from interlock.runtime.pictures.recent import RECENT
 from interlock.runtime.rpc.kernels.kernels import Kernels
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.peers import Peers
@@ -32,7 +35,7 @@ class OpenedOversight:
     """The opened service: its gRPC servicer and its page."""
 
     service: Service
-    http_app: ASGIApp
+    http_app: Starlette
     link: ConsoleLink
     """The operator's link to the console."""
 
@@ -55,11 +58,14 @@ def open_oversight(
         raise unavailable("OVERSIGHT_URL_INVALID", message, retry_after_ms=0)
     secure = settings.front_cert_file is not None or base.startswith("https://")
     peers = Peers.over(mesh, settings)
-    console = Console(peers, Views(clock, os.urandom, life_s=settings.oversight_view_s))
-    stuck = StuckCases(peers, Kernels(settings, peers), console.views)
+    views = Views(clock, os.urandom, life_s=settings.oversight_view_s)
+    console = Console(peers, views, Role(settings.console_link_role))
+    kernels = Kernels(settings, peers)
+    stuck = StuckCases(peers, kernels, views)
     live = LiveReader(peers, settings.rpc_timeout_s)
     changes = Changes(live.log_size)
-    site = Site(console, live, changes, stuck, origins_of(settings, http_port, secure=secure), secure)
+    stops = Stops(console, kernels)
+    site = Site(console, live, changes, stuck, stops, RECENT, origins_of(settings, http_port, secure=secure), secure)
     service = Service(
         name="oversight",
         full_names=(oversight_pb2.DESCRIPTOR.services_by_name["OversightService"].full_name,),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,15 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.domain import approval
 from interlock.domain.approval import Approval, ApprovalToken
 from interlock.domain.errors import Refused, conflict, forbidden, invalid, unauthenticated
+from interlock.domain.policy.roles import EVERYTHING, ROLES, Role, Sight
 from interlock.policy.watched import parse_document, read_content
 
 KEY_PREFIX = "ed25519:"
 KEY_BYTES = 32
 _KEY_RULE = f"{KEY_PREFIX} and the 43 characters that `interlock oversight keygen` prints"
-_FIELDS = {"public_key", "actions"}
+_FIELDS = {"public_key", "actions", "role", "sees"}
+_SEES = {"keys", "agent_types"}
+_NAMED = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 MOST = 1_000
 """Maximum number of reviewers that are registered by RPC."""
 
@@ -28,34 +33,50 @@ UNNAMED = (approval.DELEGATE, approval.RELEASE, approval.REJECT)
 """Default actions of a reviewer. An action that cannot be undone, such as an erasure, must be named explicitly."""
 
 
-class Reviewers:
-    """Registered reviewers: name → public key and the actions that they may approve."""
+@dataclass(frozen=True)
+class Registration:
+    """A registered person: the key, the actions that it may approve, and the role in the console."""
 
-    def __init__(self, keys: Mapping[str, tuple[Ed25519PublicKey, frozenset[str]]]) -> None:
+    key: Ed25519PublicKey
+    actions: frozenset[str]
+    role: Role = Role.REVIEWER
+    sight: Sight = EVERYTHING
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes of the key."""
+        return self.key.public_bytes_raw()
+
+    def message(self, name: str, *, from_file: bool) -> policy_pb2.Reviewer:
+        """Return it as a message."""
+        return policy_pb2.Reviewer(
+            reviewer_id=name, public_key=key_text(self.raw), actions=sorted(self.actions), from_file=from_file,
+            role=self.role.value, sees_keys=sorted(self.sight.keys), sees_agent_types=sorted(self.sight.agent_types),
+        )  # fmt: skip
+
+
+class Reviewers:
+    """Registered reviewers, by name."""
+
+    def __init__(self, keys: Mapping[str, Registration]) -> None:
         self._keys = keys
 
     def joined(self, others: Reviewers) -> Reviewers:
         """Return these reviewers and *others*. These win where a name or a key occurs in both."""
-        mine = {key.public_bytes_raw() for key, _ in self._keys.values()}
-        more = {name: held for name, held in others._keys.items() if held[0].public_bytes_raw() not in mine}
+        mine = {held.raw for held in self._keys.values()}
+        more = {name: held for name, held in others._keys.items() if held.raw not in mine}
         return Reviewers({**more, **self._keys})
 
     def find_owner(self, name: str, key: bytes) -> str | None:
         """Return the reviewer with that name or that key; ``None`` when there is none."""
         if name in self._keys:
             return name
-        return next((owner for owner, (held, _) in self._keys.items() if held.public_bytes_raw() == key), None)
+        return next((owner for owner, held in self._keys.items() if held.raw == key), None)
 
     def messages(self, names: Iterable[str] | None = None) -> list[policy_pb2.Reviewer]:
         """Return every reviewer as a message, by name; those in *names* are marked as from the file."""
         filed = set(self._keys if names is None else names)
-        return [
-            policy_pb2.Reviewer(
-                reviewer_id=name, public_key=key_text(key.public_bytes_raw()), actions=sorted(actions),
-                from_file=name in filed,
-            )
-            for name, (key, actions) in sorted(self._keys.items())
-        ]  # fmt: skip
+        return [held.message(name, from_file=name in filed) for name, held in sorted(self._keys.items())]
 
     @property
     def names(self) -> frozenset[str]:
@@ -64,7 +85,7 @@ class Reviewers:
 
     def may_any(self, action: str) -> bool:
         """Tell whether one of them may approve *action*."""
-        return any(action in actions for _, actions in self._keys.values())
+        return any(action in held.actions for held in self._keys.values())
 
     def verified(self, token: str, action: str, scope: Mapping[str, str], *, now_s: int) -> Approval:
         """Return the approval in *token* if a registered reviewer signed it for exactly this action and scope.
@@ -73,10 +94,10 @@ class Reviewers:
         gets the same refusal as a forged signature.
         """
         presented = approval.read(token)
-        key, actions = self._keys.get(presented.approval.reviewer, (None, frozenset[str]()))
-        if key is None or not _signed_by(key, presented):
+        held = self._keys.get(presented.approval.reviewer)
+        if held is None or not _signed_by(held.key, presented):
             raise unauthenticated("APPROVAL_INVALID", "no registered reviewer signed this oversight token")
-        if presented.approval.action not in actions:
+        if presented.approval.action not in held.actions:
             raise unauthenticated("APPROVAL_MISMATCH", "the reviewer may not approve this action", field="reviewer")
         approval.require(presented.approval, action, scope, now_s=now_s)
         return presented.approval
@@ -95,7 +116,7 @@ NO_REVIEWERS = Reviewers({})
 
 
 def read_reviewers(document: object) -> Reviewers:
-    """Return the reviewers that *document* lists: a mapping with ``reviewers``: name → public_key and optional actions.
+    """Return the reviewers that *document* lists: a mapping with ``reviewers``: name → public_key, optional actions, role and sees.
 
     Refused with REVIEWERS_INVALID; metadata names the place and what is expected.
     """
@@ -103,16 +124,15 @@ def read_reviewers(document: object) -> Reviewers:
         raise _bad("the file", "a mapping with only the key reviewers")
     listed = document["reviewers"]
     if not isinstance(listed, Mapping):
-        raise _bad("reviewers", "a mapping of name to public_key and optional actions")
-    keys: dict[str, tuple[Ed25519PublicKey, frozenset[str]]] = {}
+        raise _bad("reviewers", "a mapping of name to public_key and optional actions, role and sees")
+    keys: dict[str, Registration] = {}
     owners: dict[bytes, str] = {}
     for name, fields in listed.items():
         if not isinstance(name, str) or not approval.REVIEWER.fullmatch(name):
             raise _bad("reviewers", "names of 1 to 128 letters, digits and ._@+-, such as reviewer@company.com")
-        raw, actions = _fields(f"reviewers.{name}", fields)
-        if (other := owners.setdefault(raw, name)) != name:
+        keys[name] = held = _registration(f"reviewers.{name}", fields)
+        if (other := owners.setdefault(held.raw, name)) != name:
             raise _bad(f"reviewers.{name}.public_key", f"a unique key; {other} has the same one")
-        keys[name] = (Ed25519PublicKey.from_public_bytes(raw), actions)
     return Reviewers(keys)
 
 
@@ -150,7 +170,7 @@ class Registered:
         """
         self._require()
         name = reviewer.reviewer_id
-        fields: dict[str, Any] = {"public_key": reviewer.public_key, "actions": list(reviewer.actions or UNNAMED)}
+        fields = _given(reviewer)
         read_reviewers({"reviewers": {name: fields}})
         key = key_bytes(reviewer.public_key, "public_key", _KEY_RULE)
         if self._file().find_owner(name, key) is not None:
@@ -179,14 +199,57 @@ class Registered:
             )  # fmt: skip
 
 
-def _fields(place: str, fields: object) -> tuple[bytes, frozenset[str]]:
+def _given(reviewer: policy_pb2.Reviewer) -> dict[str, Any]:
+    """Return the fields of a reviewer who is registered by RPC, as the file would have them."""
+    role = reviewer.role or Role.REVIEWER.value
+    unnamed = () if role == Role.VIEWER.value else UNNAMED
+    sees = {"keys": list(reviewer.sees_keys), "agent_types": list(reviewer.sees_agent_types)}
+    given = {name: listed for name, listed in sees.items() if listed}
+    fields = {"public_key": reviewer.public_key, "actions": list(reviewer.actions or unnamed), "role": role}
+    return {**fields, "sees": given} if given else fields
+
+
+def _registration(place: str, fields: object) -> Registration:
     if not isinstance(fields, Mapping) or "public_key" not in fields or not fields.keys() <= _FIELDS:
-        raise _bad(place, "a mapping with public_key, optional actions, and nothing else")
-    actions = fields.get("actions", list(UNNAMED))
-    known = isinstance(actions, list) and all(isinstance(one, str) and one in approval.SCOPES for one in actions)
-    if not known or not actions:
-        raise _bad(f"{place}.actions", f"a list of at least one of {', '.join(approval.SCOPES)}")
-    return key_bytes(fields["public_key"], f"{place}.public_key", _KEY_RULE), frozenset(actions)
+        raise _bad(place, "a mapping with public_key, optional actions, role and sees, and nothing else")
+    role = _role(f"{place}.role", fields.get("role", Role.REVIEWER.value))
+    actions = _actions(f"{place}.actions", fields.get("actions"), role)
+    sight = _sight(f"{place}.sees", fields["sees"]) if "sees" in fields else EVERYTHING
+    key = key_bytes(fields["public_key"], f"{place}.public_key", _KEY_RULE)
+    return Registration(Ed25519PublicKey.from_public_bytes(key), actions, role, sight)
+
+
+def _role(place: str, given: object) -> Role:
+    if not isinstance(given, str) or given not in ROLES:
+        raise _bad(place, f"one of {', '.join(ROLES)}")
+    return Role(given)
+
+
+def _actions(place: str, given: Any, role: Role) -> frozenset[str]:
+    """Return the actions of a role. A viewer has none: whoever may not see an answer cannot approve it either."""
+    if role is Role.VIEWER:
+        if given:
+            raise _bad(place, "no action for a viewer")
+        return frozenset()
+    listed: Any = list(UNNAMED) if given is None else given
+    known = isinstance(listed, list) and all(isinstance(one, str) and one in approval.SCOPES for one in listed)
+    if not known or not listed:
+        raise _bad(place, f"a list of at least one of {', '.join(approval.SCOPES)}")
+    return frozenset(listed)
+
+
+def _sight(place: str, given: object) -> Sight:
+    """Return the sessions that a role covers. An empty list is refused: it could be meant as all or as none."""
+    if not isinstance(given, Mapping) or not given or not given.keys() <= _SEES:
+        raise _bad(place, "a mapping with keys, agent_types or both")
+    for name, listed in given.items():
+        if not isinstance(listed, list) or not listed or not all(_is_name(one) for one in listed):
+            raise _bad(f"{place}.{name}", "a list of at least one name")
+    return Sight(frozenset(given.get("keys", ())), frozenset(given.get("agent_types", ())))
+
+
+def _is_name(one: object) -> bool:
+    return isinstance(one, str) and bool(_NAMED.fullmatch(one))
 
 
 def key_bytes(value: Any, place: str, rule: str) -> bytes:

@@ -271,11 +271,14 @@ class Ledger:
             raise refusal("SESSION_NOT_FOUND")
         return state
 
-    async def terminate(self, *, token: str, scope: str) -> tuple[SessionState, bool]:
-        """End the session of a token for good; return its state and whether this call ended it."""
-        said = self.verify(token, scope)
-        session, root = said.session_id, tokens.root_of(said)
-        await self.read(session=session, root=root, token=token, scope=scope)
+    async def terminate(
+        self, *, token: str, scope: str, session: SessionId | None = None, root: SessionId | None = None
+    ) -> tuple[SessionState, bool]:
+        """End the session of a token, or one that an operator names, for good; return its state and whether this call ended it."""
+        if token or session is None:
+            said = self.verify(token, scope)
+            session, root = said.session_id, tokens.root_of(said)
+        root = (await self.read(session=session, root=root, token=token, scope=scope)).terms.root_session_id
         with naming(root, session):
             changed = await self.store.terminate(root, session)
             state = await self.store.read(root, session)

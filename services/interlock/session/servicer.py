@@ -6,7 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from interlock.api.session.v1 import session_pb2, session_pb2_grpc
+from interlock.domain import ids
 from interlock.domain.errors import Refused
+from interlock.domain.ids import SessionId
 from interlock.domain.session.caller import CallerView
 from interlock.domain.session.state import SessionState
 from interlock.runtime.rpc.errors import answers_refusals, to_message
@@ -228,8 +230,12 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
         self, request: session_pb2.TerminateSessionRequest, context: Any
     ) -> session_pb2.TerminateSessionResponse:
         """End a session for good."""
+        named = bool(request.session_id) and not request.token
         state, changed = await self._ledger.terminate(
-            token=requests.token_of(request.token), scope=requests.scope_of(request.scope)
+            token="" if named else requests.token_of(request.token),
+            scope="" if named else requests.scope_of(request.scope),
+            session=SessionId(ids.check("crp_sess_", request.session_id)) if named else None,
+            root=SessionId(ids.check("crp_sess_", request.root_session_id or request.session_id)) if named else None,
         )
         return session_pb2.TerminateSessionResponse(session=answers.session_message(state), changed=changed)
 

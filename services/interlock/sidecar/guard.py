@@ -20,6 +20,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.session.session_refusals import refusal as session_refusal
+from interlock.runtime.pictures.recent import RECENT
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
@@ -227,6 +228,7 @@ def _write_line(run: Run, governed: Governed | None, outcome: str, took_s: float
         }
     risk, agent_type = str(decided.get("risk", "")), AGENT_TYPES.label(reply.agent_type)
     CALLS.labels(call.entry, outcome, risk, agent_type).inc()
+    RECENT.called(risk, took_s)
     if (root := current_span()).is_recording():
         annotate(
             root, session_id=reply.session_id, window_id=reply.window_id, agent_type=agent_type, outcome=outcome,

@@ -107,6 +107,8 @@ class RunningOversight:
     clock: Any
     secret: str
     """What the operator's link signs in with."""
+    routes: list[Any]
+    """Every route of the listener."""
 
     async def look(self, viewer: str = "operator") -> httpx.Response:
         """Sign the HTTP client in by the operator's link."""
@@ -127,6 +129,7 @@ class RunningOversight:
 
     async def browse(self, **who: Any) -> str:
         """Sign the HTTP client in as a browser would be, and return the CSRF token of its pages."""
+        self.client.cookies.clear()
         self.client.cookies.set("interlock_view", (await self.signed_in(**who)).bearer)
         page = await self.client.get("/")
         return re.search(r'data-csrf="([^"]+)"', page.text)[1]
@@ -160,8 +163,9 @@ async def running_oversight(sidecar: RunningSidecar, **overrides: Any) -> AsyncI
         client = await ends.enter_async_context(httpx.AsyncClient(base_url=http, trust_env=False, timeout=30))
         channel = await ends.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}"))
         yield RunningOversight(
-            http, f"127.0.0.1:{grpc_port}", OversightServiceStub(channel), client, clock, opened.link.secret
-        )
+            http, f"127.0.0.1:{grpc_port}", OversightServiceStub(channel), client, clock, opened.link.secret,
+            list(opened.http_app.routes),
+        )  # fmt: skip
 
 
 @dataclass

@@ -11,6 +11,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.held import TEXT, Held
+from interlock.domain.policy.roles import EVERYTHING, Role
 from interlock.oversight import pages
 from interlock.oversight.console import HeldView
 from interlock.oversight.markup import ENVIRONMENT, render
@@ -63,7 +64,9 @@ def test_whatever_others_wrote_is_escaped_and_made_visible():
     session = session_pb2.Session(session_id="s", agent=session_pb2.AgentTerms(agent_type=HOSTILE))
     held = Held(TEXT, False, {}, HOSTILE.encode(), b"", HOSTILE, {HOSTILE: HOSTILE})
 
-    html = pages.held_page(View("r", "k", 0, "c"), HeldView(item, held, report, [session]), (0, 0))
+    html = pages.held_page(
+        View("r", "k", 0, "c", Role.REVIEWER, EVERYTHING), HeldView(item, held, report, [session]), (0, 0)
+    )
 
     assert "<script>alert" not in html
     assert "</bdi><script" not in html

@@ -10,13 +10,14 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.errors import Refused
 from interlock.domain.held import Held
+from interlock.domain.policy.roles import EVERYTHING, Role
 from interlock.oversight.console import HeldView
 from interlock.oversight.pages import held_page
-from interlock.oversight.views import MOST_CHALLENGES, MOST_VIEWS, Views
+from interlock.oversight.views import MOST_CHALLENGES, MOST_VIEWS, Person, Views
 from interlock.policy.reviewers import key_text
 from tests.support.policy import agents
 
-PUBLIC = key_text(agents.private_key().public_key().public_bytes_raw())
+PERSON = Person(key_text(agents.private_key().public_key().public_bytes_raw()), Role.REVIEWER, EVERYTHING)
 
 
 class Clock:
@@ -39,7 +40,7 @@ def views(clock) -> Views:
 
 def opened(views: Views):
     text, _ = views.challenge(agents.REVIEWER)
-    return views.sign_in(agents.REVIEWER, text, agents.private_key().sign(text.encode()), PUBLIC)
+    return views.sign_in(agents.REVIEWER, text, agents.private_key().sign(text.encode()), PERSON)
 
 
 def test_a_challenge_that_was_pushed_out_signs_nobody_in(views):
@@ -49,7 +50,7 @@ def test_a_challenge_that_was_pushed_out_signs_nobody_in(views):
         views.challenge("somebody@company.com")
 
     with pytest.raises(Refused, match="SIGN_IN_INVALID"):
-        views.sign_in(agents.REVIEWER, text, agents.private_key().sign(text.encode()), PUBLIC)
+        views.sign_in(agents.REVIEWER, text, agents.private_key().sign(text.encode()), PERSON)
 
 
 def test_views_are_bounded_too(views):
@@ -75,7 +76,7 @@ def test_a_signature_of_the_approval_key_over_something_else_signs_nobody_in(vie
     other = agents.private_key().sign(b"interlock-approval-v1\x00" + text.encode())
 
     with pytest.raises(Refused, match="SIGN_IN_INVALID"):
-        views.sign_in(agents.REVIEWER, text, other, PUBLIC)
+        views.sign_in(agents.REVIEWER, text, other, PERSON)
 
 
 def test_who_decides_faster_than_one_reads_is_told(views, clock):

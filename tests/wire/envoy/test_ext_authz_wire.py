@@ -55,6 +55,23 @@ async def test_a_session_in_good_standing_goes_on(tools, provider):
     ]
 
 
+@pytest.mark.parametrize(
+    ("sent", "goes_on"),
+    [
+        ("crp_session=abc.def", None), ("theme=dark; crp_session=abc.def; lang=de", "theme=dark; lang=de"),
+        ("crp_session=a; crp_session=b", None), ("crp_sessions=mine", "crp_sessions=mine"), ("theme=dark", "theme=dark"),
+    ],
+)  # fmt: skip
+async def test_the_sessions_cookie_stays_here(tools, provider, sent, goes_on):
+    """What names a session reaches no upstream; the client's own cookies go on."""
+    first = await begun(tools)
+    response = await used(tools, **{"crp-session-token": token_of(first), "cookie": sent})
+    received = dict(provider.received[-1].headers)
+
+    assert response.status_code == 200
+    assert received.get("cookie") == goes_on
+
+
 async def test_a_session_that_was_ended_goes_nowhere(tools, provider):
     """The reason is that of the session, as the HTTP front says it."""
     token = token_of(await begun(tools))

@@ -60,7 +60,16 @@ async def shown(world, path: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "path", ["/sessions", "/sessions/crp_sess_" + "0" * 32, "/windows/crp_win_" + "0" * 32, "/events", "/policy"]
+    "path",
+    [
+        "/sessions",
+        "/sessions/crp_sess_" + "0" * 32,
+        "/windows/crp_win_" + "0" * 32,
+        "/events",
+        "/policy",
+        "/figures",
+        "/kernels",
+    ],
 )
 async def test_nothing_is_shown_to_who_is_not_signed_in(world, path):
     """Every page sends a stranger to the sign-in."""
@@ -140,6 +149,32 @@ async def test_a_policy_is_tried_on_a_page(world):
     assert "it changes nothing" in trap
     assert "did you mean <strong>" in wrong
     assert wrong.index(caret) < wrong.index("HIHG", wrong.index(caret))
+
+
+async def test_figures_over_time_are_drawn_by_the_server(world):
+    """The calls of this process by risk, with their times, as bars and in numbers; nothing but our own style colours them."""
+    before = await shown(world, "/figures")
+    await world.sidecar.chat()
+    page = await shown(world, "/figures")
+    day = await shown(world, "/figures?last=24h")
+
+    def medium(text: str) -> int:
+        return int(re.search(r"(\d+) MEDIUM", text)[1])
+
+    assert medium(page) == medium(before) + 1
+    assert medium(day) == medium(page)
+    assert page.count('<svg class="chart"') == 4
+    assert re.search(r'<rect class="bar-medium" x="[\d.]+" y="[\d.]+"', page)
+    assert "half within" in page
+    assert "data-live" in page
+    assert " style=" not in page
+
+
+async def test_a_span_that_is_none_is_refused(world):
+    """By name, as every parameter."""
+    answer = await world.oversight.client.get("/figures?last=forever")
+
+    assert (answer.status_code, "INVALID_PARAMETER" in answer.text) == (400, True)
 
 
 @pytest.mark.parametrize(

@@ -197,3 +197,18 @@ async def test_a_hostile_model_splits_no_response(sidecar, provider):
     assert head.lower().count(b"set-cookie") == 1
     assert b"set-cookie: a=b" not in head.lower()
     assert json.loads(body)["choices"][0]["message"]["content"] == hostile
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(
+    "sent", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nX y: z\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"]
+)
+async def test_what_is_no_http_is_refused_in_the_form_of_every_refusal(shared_sidecar, sent):
+    """JSON with a reason, as a client of either front reads it, and the end of the connection."""
+    head, _, body = (await said(shared_sidecar, sent)).partition(b"\r\n\r\n")
+    refusal = json.loads(body)
+
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"content-type: application/json" in head
+    assert b"connection: close" in head
+    assert (refusal["reason"], refusal["error"]["code"]) == ("HTTP_MALFORMED", "HTTP_MALFORMED")

@@ -23,8 +23,9 @@ from interlock.domain.approval import REVIEWER
 from interlock.domain.chain.audit_events import RELEASING_TYPES, STREAM_BEGUN, STREAM_ENDED
 from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.chain.chain import WINDOW_FAILED
-from interlock.domain.chain.chain_state import ChainState
+from interlock.domain.chain.chain_state import BY_ADMIN, TERMINATED, ChainState
 from interlock.domain.errors import conflict, invalid, not_found
+from interlock.domain.policy.roles import checked_stop_reason
 
 CONTENT_VIEWED = "CONTENT_VIEWED"
 
@@ -110,8 +111,7 @@ class SessionWriter:
 
     async def viewed(self, viewer: str, session_id: str, window_ids: Sequence[str]) -> None:
         """Record that a person looks at what windows said. Refused with REVIEWERS_INVALID for what is no name."""
-        if not REVIEWER.fullmatch(viewer):
-            raise invalid("REVIEWERS_INVALID", "a viewer's name has 1 to 128 letters, digits and ._@+-")
+        _require_name(viewer)
         session_id = ids.check("crp_sess_", session_id)
         note = Note(CONTENT_VIEWED, audit_pb2.SEVERITY_INFO, canonical_json({"viewer": viewer}), "")
         for window_id in window_ids:
@@ -124,6 +124,22 @@ class SessionWriter:
             raise not_found("WINDOW_NOT_SEALED", "there is no such sealed window")
         return self._sealer.record(writing, session_id, window_id, [note])
 
+    async def stopped(self, request: audit_pb2.RecordStopRequest) -> audit_pb2.RecordStopResponse:
+        """Record that a person stops a session. Refused with REVIEWERS_INVALID, STOP_REASON_INVALID or SESSION_NOT_FOUND."""
+        _require_name(request.stopped_by)
+        data = {
+            "reason": BY_ADMIN, "stopped_by": request.stopped_by, "why": checked_stop_reason(request.reason),
+            "final_safety_budget": request.final_safety_budget,
+        }  # fmt: skip
+        note = Note(TERMINATED, audit_pb2.SEVERITY_WARN, canonical_json(data), "")
+        stop = partial(self._stopped, session_id=ids.check("crp_sess_", request.session_id), note=note)
+        return audit_pb2.RecordStopResponse(sequence=await self._appender.submit(stop))
+
+    def _stopped(self, writing: Writing, *, session_id: str, note: Note) -> int:
+        if not writing.head(session_id)[0]:
+            raise not_found("SESSION_NOT_FOUND", "no such session")
+        return self._sealer.record(writing, session_id, "", [note])
+
     async def drop_content(self, request: audit_pb2.DropContentRequest) -> audit_pb2.DropContentResponse:
         """Delete the text of a window that no one was given."""
         drop = partial(
@@ -132,6 +148,11 @@ class SessionWriter:
             window_id=ids.check("crp_win_", request.window_id),
         )
         return audit_pb2.DropContentResponse(dropped=await self._appender.submit(drop))
+
+
+def _require_name(person: str) -> None:
+    if not REVIEWER.fullmatch(person):
+        raise invalid("REVIEWERS_INVALID", "a person's name has 1 to 128 letters, digits and ._@+-")
 
 
 def append_events(

@@ -24,11 +24,14 @@ PUBLIC = typer.Option(
 ACTIONS = typer.Option(
     [], "--action", help="Action that the key may approve; repeatable. Default: delegate, release and reject."
 )
+ROLE = typer.Option(
+    "reviewer", "--role", help="Role in the console: viewer, reviewer or admin. A viewer may approve nothing."
+)
 
 
 @app.command(name="list")
 def list_(output: Output = Format.TEXT) -> None:
-    """List the reviewers from the file and those registered by RPC, with their allowed actions.
+    """List the reviewers from the file and those registered by RPC, with their roles and allowed actions.
 
     Queries the policy service at INTERLOCK_POLICY_ADDRESS. Exit 0: listed. 2: no answer.
     """
@@ -38,7 +41,8 @@ def list_(output: Output = Format.TEXT) -> None:
     listed = [
         {
             "reviewer_id": one.reviewer_id, "public_key": one.public_key, "actions": list(one.actions),
-            "from_file": one.from_file,
+            "from_file": one.from_file, "role": one.role, "sees_keys": list(one.sees_keys),
+            "sees_agent_types": list(one.sees_agent_types),
         }
         for one in found.reviewers
     ]  # fmt: skip
@@ -47,21 +51,25 @@ def list_(output: Output = Format.TEXT) -> None:
         return
     for one in found.reviewers:
         where = "file" if one.from_file else "rpc"
-        typer.echo(f"{one.reviewer_id}  {one.public_key}  {where}  {', '.join(one.actions)}")
+        typer.echo(f"{one.reviewer_id}  {one.public_key}  {where}  {one.role}  {', '.join(one.actions)}")
     if not listed:
         typer.echo("there are no reviewers: set INTERLOCK_REVIEWERS_FILE")
 
 
 @app.command()
 def register(
-    name: str = NAME, public_key: str = PUBLIC, actions: list[str] = ACTIONS, output: Output = Format.TEXT
+    name: str = NAME,
+    public_key: str = PUBLIC,
+    actions: list[str] = ACTIONS,
+    role: str = ROLE,
+    output: Output = Format.TEXT,
 ) -> None:
     """Register or replace a reviewer in the memory of the policy service, until that process ends.
 
     Needs INTERLOCK_REVIEWERS_BY_RPC=true in the policy service. Exit 0: registered. 2: refused; nothing was changed.
     """
     with refusals(output):
-        reviewer = policy_pb2.Reviewer(reviewer_id=name, public_key=public_key, actions=actions)
+        reviewer = policy_pb2.Reviewer(reviewer_id=name, public_key=public_key, actions=actions, role=role)
         settings, request = load(), policy_pb2.RegisterReviewerRequest(reviewer=reviewer)
         answer = asked("policy", settings, lambda c: _stub(c).RegisterReviewer(request, timeout=settings.rpc_timeout_s))
     if output is Format.JSON:

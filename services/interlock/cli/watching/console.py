@@ -21,7 +21,8 @@ VIEWER = typer.Option(
 def console(open_it: bool = OPEN, viewer: str = VIEWER, output: Output = Format.TEXT) -> None:
     """Print the link to the live console of the process that runs over this state folder.
 
-    It shows sessions, trees, windows and callers' budgets, and changes nothing. Exit 0: printed. 2: no such process.
+    It shows sessions, trees, windows and callers' budgets, in the role of INTERLOCK_CONSOLE_LINK_ROLE, and decides no held answer.
+    Exit 0: printed. 2: no such process.
     """
     with refusals(output):
         found = link.read(load().state_dir)

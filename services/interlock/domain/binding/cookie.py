@@ -49,6 +49,12 @@ def received(lines: Iterable[str]) -> list[str]:
     return [value.strip() for name, _, value in pairs if name.strip() == NAME]
 
 
+def without(lines: Iterable[str]) -> str:
+    """Return the other cookies of the Cookie header *lines*, as one line; empty where there is none."""
+    pairs = (pair.strip() for line in lines for pair in line.split(";"))
+    return "; ".join(pair for pair in pairs if pair and pair.partition("=")[0].strip() != NAME)
+
+
 def genuine(digests: Digests, values: list[str]) -> str | None:
     """Return the cookie if it was sent once and was set here for this caller; ``None`` otherwise.
 

@@ -52,8 +52,9 @@ _TYPES = (
     _type("SESSION_BOUND", "INFO|WARN", "rank", "disagreeing unusable begins_conversation continues_session_id",
           "A call without a token is bound to its session, or evidence speaks against the session of a call, or cannot be used"
           " (docs/bindings.md). Ranks alone, never a name."),
-    _type("SESSION_TERMINATED", "INFO", "reason final_safety_budget", "total_windows",
-          "A session ends: CLIENT, LAST_WINDOW or SAFETY_BUDGET_DEPLETED."),
+    _type("SESSION_TERMINATED", "INFO|WARN", "reason final_safety_budget", "total_windows stopped_by why",
+          "A session ends: CLIENT, LAST_WINDOW, SAFETY_BUDGET_DEPLETED, or ADMIN, which the audit service alone writes, with the person"
+          " (`stopped_by`) and a word (`why`)."),
     _type("CALLER_BUDGET_PERIOD", "INFO", "period previous_period budget_micros ends_at", "",
           "The first charge of a caller in a period, in the caller's own chain (ATT-2)."),
     _type("CALLER_BUDGET_LOWERED", "WARN|CRITICAL", "period child_session_id window_id charge_micros risk_level", "",

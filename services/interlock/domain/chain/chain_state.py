@@ -17,14 +17,14 @@ from interlock.domain.chain.provenance import SUB_AGENT_STARTED
 from interlock.domain.errors import Refused
 
 CASCADED = "SAFETY_BUDGET_CASCADED"
-TERMINATED, BY_CLIENT = "SESSION_TERMINATED", "CLIENT"
+TERMINATED, BY_CLIENT, BY_ADMIN = "SESSION_TERMINATED", "CLIENT", "ADMIN"
 
 
 @dataclass(frozen=True)
 class ChainState:
     """The lowest budget that sessions below left, the number of sealed windows, and the number of started sessions.
 
-    *ended*: its client ended it.
+    *ended*: its client or an admin ended it.
     """
 
     budget: Micros
@@ -61,11 +61,11 @@ def started_session(data_json: str) -> str:
 
 
 def ended_by_client(event_type: str, data_json: str) -> bool:
-    """Tell whether an event says that a session's client ended it."""
+    """Tell whether an event says that a session's client, or an admin in its place, ended it."""
     if event_type != TERMINATED:
         return False
     try:
-        return bool(json.loads(data_json)["reason"] == BY_CLIENT)
+        return json.loads(data_json)["reason"] in (BY_CLIENT, BY_ADMIN)
     except (ValueError, RecursionError, LookupError, TypeError):
         return False
 

@@ -55,7 +55,7 @@ class ActionRules:
 
 
 @dataclass(frozen=True)
-class KernelPlace:
+class KernelAddress:
     """The shared kernel of an experiment, and the child of it that is charged; empty: the kernel itself."""
 
     kernel: str
@@ -83,7 +83,7 @@ class ExperimentRules:
     roles: Mapping[str, int]
     rules: Sequence[RolePolicy]
     limits: Mapping[str, float]
-    kernel: KernelPlace | None = None
+    kernel: KernelAddress | None = None
 
     def having(self, types: Mapping[str, Any]) -> ExperimentRules:
         """Return the rules with types of signals that were registered later. The hash stays that of the definition."""
@@ -160,14 +160,14 @@ def _action(name: str, one: Any) -> ActionRules:
     )
 
 
-def _kernel(told: Any) -> KernelPlace | None:
+def _kernel(told: Any) -> KernelAddress | None:
     if told is None:
         return None
     _known(told, {"name", "child"}, "kernel")
     name, child = told.get("name"), told.get("child", "")
     if not reading.is_name(name) or (child and not reading.is_name(child)):
         raise _wrong("kernel", "it has the name of a kernel, and of a child")
-    return KernelPlace(name, child)
+    return KernelAddress(name, child)
 
 
 def signal_schema(text: str) -> Mapping[str, Any]:

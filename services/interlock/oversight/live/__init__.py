@@ -1,4 +1,5 @@
 """The live console: sessions, their trees and windows, callers and their budgets, to look at (OBS-5).
 
-It reads; nothing here changes a session. Whoever is signed in sees it, and every look at a text is in the session's chain.
+Whoever is signed in sees its figures, and content if the role allows; every look at a text is in the session's chain. It reads, but for
+the stop buttons of an admin (``stopping``).
 """

@@ -12,8 +12,9 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import FULL, Micros, as_decimal
+from interlock.domain.policy.roles import STOP_REASONS, Role
 from interlock.oversight.markup import quoted, render, said
-from interlock.oversight.pages import Word, claims_of, contradictions_of, findings_of, scores_of, word
+from interlock.oversight.pages import Word, claims_of, contradictions_of, findings_of, frame_of, scores_of, word
 from interlock.oversight.reader import SessionRow, WindowView
 from interlock.oversight.views import View
 from interlock.runtime.clock import iso8601
@@ -25,6 +26,8 @@ NO_TEXT: Mapping[str, str] = {
     "NOT_KEPT": "What it said is not kept: its windows are not continued, or it never left.",
     "CONTENT_ERASED": "What it said was erased.",
     "CHAIN_BROKEN": "The chain does not verify, so nothing that rests on it is shown.",
+    "ROLE_SEES_NO_CONTENT": "A viewer sees figures. What was said is for reviewers and admins.",
+    "SESSION_NOT_COVERED": "Your role does not cover the sessions of this key and agent type: only its figures are shown.",
 }
 
 
@@ -84,6 +87,7 @@ def session_page(
     return render(
         "session.html", title=_name(own), **_frame(view, "sessions"), own=_session(own), tree=_nested(tree, session_id),
         windows=[_window(one) for one in own.windows], root=tree[0].session_id,
+        stops=view.role is Role.ADMIN and own.status == session_pb2.SESSION_STATUS_ACTIVE, reasons=STOP_REASONS,
         verified=_verified(verified) if verified else None, policy=quoted(own.policy_text, "policy"),
     )  # fmt: skip
 
@@ -99,7 +103,7 @@ def window_page(view: View, shown: WindowView) -> str:
         charge=_charge(shown), scores=scores_of(report), findings=findings_of(report),
         claims=claims_of(report, {}), contradictions=contradictions_of(report),
         answer=_marked(shown.text, report.claims) if shown.text is not None else None,
-        missing=NO_TEXT.get(shown.text_missing, f"What it said cannot be read: {shown.text_missing}."),
+        is_hidden=shown.is_hidden, missing=NO_TEXT.get(shown.text_missing, f"What it said cannot be read: {shown.text_missing}."),
         integrity=_integrity(shown),
         stages=[{"number": one.number, "name": one.name, "detail": said(one.detail),
                  "state": word(dpe_pb2.StageStatus, one.status, "STAGE_STATUS_")} for one in sorted(report.stages, key=lambda one: (int(one.number.rstrip("abc") or 0), one.number))],
@@ -107,7 +111,7 @@ def window_page(view: View, shown: WindowView) -> str:
 
 
 def _frame(view: View, here: str) -> Mapping[str, Any]:
-    return {"reviewer": view.reviewer, "csrf": view.csrf, "reads_only": view.reads_only, "here": here}
+    return {**frame_of(view), "here": here}
 
 
 def _row(row: SessionRow) -> Mapping[str, Any]:
@@ -125,7 +129,7 @@ def _session(session: session_pb2.Session) -> Mapping[str, Any]:
         "name": _name(session),
         "scope": session.scope,
         "created_at": session.created_at,
-        "budget": _bar(session.safety_budget_micros, FULL),
+        "budget": bar_of(session.safety_budget_micros, FULL),
         "charged": as_decimal(Micros(session.charged_micros)),
         "breaker": word(common_pb2.BreakerState, session.breaker, "BREAKER_STATE_"),
         "state": word(session_pb2.SessionStatus, session.status, "SESSION_STATUS_"),
@@ -152,7 +156,7 @@ def _halted_by(session: session_pb2.Session) -> str:
     return ""
 
 
-def _bar(left: int, full: int) -> Mapping[str, Any]:
+def bar_of(left: int, full: int) -> Mapping[str, Any]:
     """Return a budget as a bar: the share that is left in percent, and the word that colours it (SPEC-012 §5.1)."""
     kind = "open" if left <= 100_000 * full // FULL else "half-open" if left <= 500_000 * full // FULL else "closed"
     return {
@@ -163,7 +167,7 @@ def _bar(left: int, full: int) -> Mapping[str, Any]:
 
 def _caller(scope: str, budget: session_pb2.CallerBudget) -> Mapping[str, Any]:
     return {
-        "scope": scope, "budget": _bar(budget.left_micros, budget.budget_micros),
+        "scope": scope, "budget": bar_of(budget.left_micros, budget.budget_micros),
         "ends_at": iso8601(budget.ends_at * 1_000_000),
     }  # fmt: skip
 

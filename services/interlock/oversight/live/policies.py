@@ -14,6 +14,7 @@ from interlock.domain.policy.workbench.difference import difference
 from interlock.domain.policy.workbench.explain import MEANING, at_each_risk, sentences
 from interlock.domain.policy.workbench.lint import lint
 from interlock.oversight.markup import render, said
+from interlock.oversight.pages import frame_of
 from interlock.oversight.views import View
 
 _AROUND = 60
@@ -26,7 +27,7 @@ def policy_page(view: View, text: str, other: str) -> str:
     second, second_mistake = _read(other)
     differs = difference(policy, second) if policy is not None and second is not None else None
     return render(
-        "policy.html", title="Try a policy", reviewer=view.reviewer, csrf=view.csrf, reads_only=view.reads_only, here="policy",
+        "policy.html", title="Try a policy", **frame_of(view), here="policy",
         text=text, other=other, mistake=mistake, second_mistake=second_mistake,
         remarks=[_remark(text, one) for one in lint(text)] if policy is not None else [],
         sentences=sentences(policy) if policy is not None else [],

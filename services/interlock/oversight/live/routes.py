@@ -7,14 +7,13 @@ from starlette.responses import Response, StreamingResponse
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.domain import ids
-from interlock.domain.errors import exhausted
-from interlock.oversight.bodies import query_of
-from interlock.oversight.live import pages, policies
+from interlock.domain.errors import exhausted, invalid
+from interlock.oversight.forms import query_of
+from interlock.oversight.live import over_time, pages, policies, stopping
 from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.runtime.pictures import picture
 
 PAGE = 50
-_LONGEST = 128
 _LONGEST_POLICY = 2_000
 
 
@@ -44,7 +43,7 @@ async def _graph(site: Site, request: Request) -> Response:
 
 async def _window(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
-    shown = await site.live.window(request.path_params["window_id"], view.reviewer)
+    shown = await site.live.window(request.path_params["window_id"], view, site.console.require_covered)
     return html(pages.window_page(view, shown))
 
 
@@ -61,6 +60,15 @@ async def _policy(site: Site, request: Request) -> Response:
     return html(policies.policy_page(view, asked.get("text", ""), asked.get("other", "")))
 
 
+async def _figures(site: Site, request: Request) -> Response:
+    view = await view_of(site, request)
+    span = query_of(request, "last").get("last", "1h")
+    if span not in over_time.SPANS:
+        raise invalid("INVALID_PARAMETER", f"last is one of {', '.join(over_time.SPANS)}", param="last")
+    columns = site.recent.columns(over_time.COLUMNS, over_time.SPANS[span])
+    return html(over_time.over_time_page(view, columns, span))
+
+
 ROUTES: dict[str, Endpoint] = {
     "/sessions": _sessions,
     "/sessions/{session_id}": _session,
@@ -68,6 +76,8 @@ ROUTES: dict[str, Endpoint] = {
     "/windows/{window_id}": _window,
     "/events": _events,
     "/policy": _policy,
+    "/kernels": stopping.kernel,
+    "/figures": _figures,
 }
 """Path → endpoint, all by GET."""
 

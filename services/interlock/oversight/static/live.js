@@ -26,7 +26,9 @@ async function update(part) {
   const fresh = page.getElementById("fresh");
   if (!fresh || isBusy(part) || fresh.innerHTML === part.innerHTML) return;
   const focused = document.activeElement?.getAttribute?.("href");
+  const open = [...part.querySelectorAll("details")].map((one) => one.open);
   part.replaceChildren(...fresh.childNodes);
+  part.querySelectorAll("details").forEach((one, at) => { one.open = open[at] ?? false; });
   if (focused) [...part.querySelectorAll("a[href]")].find((link) => link.getAttribute("href") === focused)?.focus();
 }
 

@@ -8,8 +8,8 @@ from starlette.responses import JSONResponse, Response
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.domain.errors import invalid
-from interlock.oversight.bodies import json_body, query_of
-from interlock.oversight.site import Endpoint, Site, html, signed_view, view_of
+from interlock.oversight.forms import json_of, query_of, signed_view
+from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.oversight.stuck import pages
 
 PAGE = 50
@@ -36,7 +36,7 @@ async def _api_queue(site: Site, request: Request) -> Response:
 
 async def _api_decide(site: Site, request: Request) -> Response:
     view = await signed_view(site, request, request.headers.get("x-csrf-token", ""))
-    given = await json_body(request, "step", "token", "reason")
+    given = await json_of(request, "step", "token", "reason")
     kernel_id = request.path_params["kernel_id"]
     verdict = await site.stuck.decide(view, kernel_id, given["step"], given["token"], given["reason"])
     failed = [one.words for one in verdict.checks if not one.passed and not one.monitoring]

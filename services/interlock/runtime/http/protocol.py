@@ -7,9 +7,12 @@ headers of a request that may already be decided (reliability.md A-15, A-20, A-2
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from interlock.domain.errors import invalid
 
 HEAD_TIMEOUT_S = 20.0
 HEAD_LIMIT = 131_072
@@ -17,6 +20,7 @@ HEAD_LIMIT = 131_072
 
 _TIMED_OUT = b"HTTP/1.1 408 Request Timeout\r\n"
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+_MALFORMED = invalid("HTTP_MALFORMED", "this is no HTTP/1.1 request")
 _END = b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 
@@ -63,6 +67,16 @@ class GuardedProtocol(HttpToolsProtocol):
         self._head_is_there()
         super().on_headers_complete()
         self.scope["path"] = self.scope["raw_path"].decode("ascii")
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP as JSON, in the two forms that the fronts refuse in: uvicorn's own words are plain text."""
+        del msg
+        told = {"reason": _MALFORMED.reason, "message": _MALFORMED.message}
+        error = {"type": "invalid_request_error", "code": _MALFORMED.reason, "message": _MALFORMED.message}
+        body = json.dumps({**told, "error": error}).encode()
+        head = b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: %d\r\n" % len(body)
+        self.transport.write(head + b"connection: close\r\n\r\n" + body)
+        self.transport.close()
 
     def _await_head(self) -> None:
         if self._waiting is None:

@@ -44,6 +44,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "AnalyzeResponse": ("report.stages", "report.risk_level"),
     "AppendResponse": ("hmac", "window_hmac", "timestamp", "report_hash", "trail_id", "integrity", "root_window_id"),
     "RecordResponse": ("sequence",),
+    "RecordStopResponse": ("sequence",),
     "VerifyResponse": ("integrity",),
     "GetCheckpointResponse": ("note", "size", "log_size"),
     "GetStandingResponse": ("standing",),

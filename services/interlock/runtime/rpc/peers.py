@@ -349,6 +349,10 @@ class AuditPeer(ServicePeer):
         request = audit_pb2.GetHeldRequest(window_id=window_id, state_only=state_only, viewer=viewer)
         return await self._call(self._stub.GetHeld, request, deadline)
 
+    async def record_stop(self, request: audit_pb2.RecordStopRequest) -> None:
+        """Record that a person stops a session; it is durable when this returns."""
+        await self._call(self._stub.RecordStop, request, None)
+
     async def list_held(self, request: audit_pb2.ListHeldRequest) -> audit_pb2.ListHeldResponse:
         """Return a page of held responses, the oldest first."""
         return await self._call(self._stub.ListHeld, request, None)

@@ -259,20 +259,20 @@ class SettingDeclarations(BaseSettings):
     # == Human oversight
 
     reviewers_file: Path | None = None
-    """YAML file of reviewers and their Ed25519 public keys. Read again when it changes. Absent: no one can approve anything."""
+    """YAML file of reviewers, their Ed25519 public keys and console roles. Read again when it changes. Absent: no one can approve anything."""
     reviewers_by_rpc: bool = False
-    """Whether RegisterReviewer may add reviewers besides those of reviewers_file, in memory. Only where mutual TLS says
-    who calls: otherwise anyone who reaches the policy port could become a reviewer."""
+    """Whether RegisterReviewer may add reviewers besides those of reviewers_file, in memory. Only where mutual TLS says who calls: otherwise anyone who reaches the policy port could become a reviewer."""
     review_required: bool = False
     """Whether every answer of HIGH or CRITICAL risk waits for a person, whatever its policy says: each policy is joined
     with oversight human-review. Needs reviewers_file or reviewers_by_rpc. Absent: policies and the breaker decide."""
     hold_expires_s: int = Field(default=86_400, ge=1, le=2_592_000)
     """How long a response is held for a reviewer, seconds. Nobody has decided by then: it is denied and deleted."""
     oversight_base_url: HttpUrl = ""
-    """Base URL of the reviewers' page as reviewers open it, such as https://review.example.com; requests for another
-    host are refused. Absent: 127.0.0.1, localhost and [::1] with the page's own port."""
+    """Base URL of the reviewers' page as reviewers open it, such as https://review.example.com; requests for another host are refused. Absent: 127.0.0.1, localhost and [::1] with the page's own port."""
     oversight_view_s: int = Field(default=900, ge=60, le=28_800)
     """How long a reviewer stays signed in to look at the queue, seconds."""
+    console_link_role: Literal["viewer", "reviewer", "admin"] = "reviewer"
+    """Role of whoever comes by the operator's link. A viewer sees figures, a reviewer content; an admin may stop sessions and kernels too."""
 
     # == Deadlines
 

@@ -25,6 +25,7 @@ from interlock.domain.session.prices import Counted, Price
 from interlock.domain.session.session_policy import limits_in
 from interlock.domain.session.spending import NOTHING, UNLIMITED, Amount, SpendingLimits
 from interlock.runtime import failpoints
+from interlock.runtime.pictures.recent import RECENT
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.telemetry import BoundedWords
@@ -183,6 +184,7 @@ class WindowSpending:
             return
         TOKENS.labels(agent_type).inc(amount.tokens)
         USD.labels(agent_type).inc(amount.usd)
+        RECENT.spent(usd_micros=amount.usd, tokens=amount.tokens)
         if self._left and self._reserved is not None:
             back = Amount(self._reserved.tokens - amount.tokens, self._reserved.usd - amount.usd)
             self.reply.set({"CRP-Spending-Left": left_text(_raised(self._left, back))})

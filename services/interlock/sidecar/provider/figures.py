@@ -15,6 +15,7 @@ from prometheus_client import Histogram
 
 from interlock.domain.errors import Refused
 from interlock.runtime import telemetry
+from interlock.runtime.pictures.recent import RECENT
 from interlock.sidecar.call.live import ByteSink
 
 _OF_A_CALL = ["gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model"]
@@ -61,7 +62,9 @@ class FirstChunk:
         """Take bytes of a stream."""
         if not self._came:
             self._came = True
-            self._measured.observe(time.perf_counter() - self._begun)
+            took_s = time.perf_counter() - self._begun
+            self._measured.observe(took_s)
+            RECENT.first_token(took_s)
         self._into.feed(data)
         self.done = self._into.done
 

@@ -21,7 +21,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.chain.audit_events import SPENDING_TYPES
-from interlock.domain.chain.chain_state import CASCADED, cascaded_budget
+from interlock.domain.chain.chain_state import CASCADED, cascaded_budget, ended_by_client
 from interlock.domain.errors import Kind, Refused, conflict, unavailable
 from interlock.domain.session.session_refusals import CALLER_UNVERIFIED, RECOVERABLE
 from interlock.runtime import failpoints
@@ -278,7 +278,7 @@ def _step(step: audit_pb2.TreeStep, root: str) -> session_pb2.TreeStep | None:
         made.spent.CopyFrom(spending_events.spent(step, data, root))
     elif step.event_type == CASCADED:
         made.lowered_micros = cascaded_budget(step.data_json)
-    elif step.event_type == "SESSION_TERMINATED" and data.get("reason") == "CLIENT":
+    elif ended_by_client(step.event_type, step.data_json):
         made.terminated = True
     else:
         return None

@@ -2144,6 +2144,68 @@ class HeldItem(_message.Message):
 Global___HeldItem: _TypeAlias = HeldItem  # noqa: Y015
 
 @_typing.final
+class RecordStopRequest(_message.Message):
+    """RecordStopRequest names a session, the person who stops it, and why."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    STOPPED_BY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    FINAL_SAFETY_BUDGET_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session."""
+    stopped_by: _builtins.str
+    """Name of the person."""
+    reason: _builtins.str
+    """One of RUNAWAY, HARMFUL, COMPROMISED, REQUESTED and TEST."""
+    final_safety_budget: _builtins.str
+    """Budget that the session has, as a decimal; empty where it is not known."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        stopped_by: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        final_safety_budget: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["final_safety_budget", b"final_safety_budget", "reason", b"reason", "session_id", b"session_id", "stopped_by", b"stopped_by"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordStopRequest: _TypeAlias = RecordStopRequest  # noqa: Y015
+
+@_typing.final
+class RecordStopResponse(_message.Message):
+    """RecordStopResponse says where the event is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Sequence of the event in the session's chain."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing was recorded."""
+
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "sequence", b"sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordStopResponse: _TypeAlias = RecordStopResponse  # noqa: Y015
+
+@_typing.final
 class ListHeldRequest(_message.Message):
     """ListHeldRequest asks for a page."""
 

@@ -175,6 +175,11 @@ class AuditServiceStub:
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordResponse.FromString,
                 _registered_method=True)
+        self.RecordStop = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/RecordStop',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.RecordStopRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.RecordStopResponse.FromString,
+                _registered_method=True)
         self.ListHeld = channel.unary_unary(
                 '/interlock.api.audit.v1.AuditService/ListHeld',
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListHeldRequest.SerializeToString,
@@ -422,6 +427,14 @@ class AuditServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RecordStop(self, request, context):
+        """RecordStop records that a person stops a session, as SESSION_TERMINATED with the person and the reason. Whatever the store
+        loses afterwards, the session stays ended. Refused with SESSION_NOT_FOUND for a session that the log does not know.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListHeld(self, request, context):
         """ListHeld lists responses that are or were held for a reviewer, the oldest first.
         """
@@ -593,6 +606,11 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.GetDecisionRecord,
                     request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordRequest.FromString,
                     response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordResponse.SerializeToString,
+            ),
+            'RecordStop': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecordStop,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.RecordStopRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.RecordStopResponse.SerializeToString,
             ),
             'ListHeld': grpc.unary_unary_rpc_method_handler(
                     servicer.ListHeld,
@@ -1372,6 +1390,33 @@ class AuditService:
             '/interlock.api.audit.v1.AuditService/GetDecisionRecord',
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordRequest.SerializeToString,
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecordStop(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/RecordStop',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.RecordStopRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.RecordStopResponse.FromString,
             options,
             channel_credentials,
             insecure,

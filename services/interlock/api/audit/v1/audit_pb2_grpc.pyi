@@ -126,6 +126,10 @@ class AuditServiceStub:
     """
     GetDecisionRecord: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetDecisionRecordRequest, _audit_pb2.GetDecisionRecordResponse]
     """GetDecisionRecord reads the sealed records of an experiment after one, from a chain that verifies."""
+    RecordStop: _grpc.UnaryUnaryMultiCallable[_audit_pb2.RecordStopRequest, _audit_pb2.RecordStopResponse]
+    """RecordStop records that a person stops a session, as SESSION_TERMINATED with the person and the reason. Whatever the store
+    loses afterwards, the session stays ended. Refused with SESSION_NOT_FOUND for a session that the log does not know.
+    """
     ListHeld: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ListHeldRequest, _audit_pb2.ListHeldResponse]
     """ListHeld lists responses that are or were held for a reviewer, the oldest first."""
     GetHeld: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetHeldRequest, _audit_pb2.GetHeldResponse]
@@ -235,6 +239,10 @@ class AuditServiceAsyncStub(AuditServiceStub):
     """
     GetDecisionRecord: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetDecisionRecordRequest, _audit_pb2.GetDecisionRecordResponse]  # type: ignore[assignment]
     """GetDecisionRecord reads the sealed records of an experiment after one, from a chain that verifies."""
+    RecordStop: _aio.UnaryUnaryMultiCallable[_audit_pb2.RecordStopRequest, _audit_pb2.RecordStopResponse]  # type: ignore[assignment]
+    """RecordStop records that a person stops a session, as SESSION_TERMINATED with the person and the reason. Whatever the store
+    loses afterwards, the session stays ended. Refused with SESSION_NOT_FOUND for a session that the log does not know.
+    """
     ListHeld: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListHeldRequest, _audit_pb2.ListHeldResponse]  # type: ignore[assignment]
     """ListHeld lists responses that are or were held for a reviewer, the oldest first."""
     GetHeld: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetHeldRequest, _audit_pb2.GetHeldResponse]  # type: ignore[assignment]
@@ -509,6 +517,16 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_audit_pb2.GetDecisionRecordResponse, _abc.Awaitable[_audit_pb2.GetDecisionRecordResponse]]:
         """GetDecisionRecord reads the sealed records of an experiment after one, from a chain that verifies."""
+
+    @_abc_1.abstractmethod
+    def RecordStop(
+        self,
+        request: _audit_pb2.RecordStopRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.RecordStopResponse, _abc.Awaitable[_audit_pb2.RecordStopResponse]]:
+        """RecordStop records that a person stops a session, as SESSION_TERMINATED with the person and the reason. Whatever the store
+        loses afterwards, the session stays ended. Refused with SESSION_NOT_FOUND for a session that the log does not know.
+        """
 
     @_abc_1.abstractmethod
     def ListHeld(

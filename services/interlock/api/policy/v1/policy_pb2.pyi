@@ -1109,15 +1109,28 @@ class Reviewer(_message.Message):
     PUBLIC_KEY_FIELD_NUMBER: _builtins.int
     ACTIONS_FIELD_NUMBER: _builtins.int
     FROM_FILE_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    SEES_KEYS_FIELD_NUMBER: _builtins.int
+    SEES_AGENT_TYPES_FIELD_NUMBER: _builtins.int
     reviewer_id: _builtins.str
     """Name, such as reviewer@company.com."""
     public_key: _builtins.str
     """Public key as in the file: ed25519: and 43 characters."""
     from_file: _builtins.bool
     """Whether the file holds it."""
+    role: _builtins.str
+    """Role in the console: viewer, reviewer or admin; empty from an older version: reviewer."""
     @_builtins.property
     def actions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Actions that the key may approve."""
+
+    @_builtins.property
+    def sees_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """API keys, by name, whose sessions the role covers. Empty, as sees_agent_types is: all sessions."""
+
+    @_builtins.property
+    def sees_agent_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Agent types whose sessions the role covers."""
 
     def __init__(
         self,
@@ -1126,10 +1139,13 @@ class Reviewer(_message.Message):
         public_key: _builtins.str = ...,
         actions: _abc.Iterable[_builtins.str] | None = ...,
         from_file: _builtins.bool = ...,
+        role: _builtins.str = ...,
+        sees_keys: _abc.Iterable[_builtins.str] | None = ...,
+        sees_agent_types: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "from_file", b"from_file", "public_key", b"public_key", "reviewer_id", b"reviewer_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "from_file", b"from_file", "public_key", b"public_key", "reviewer_id", b"reviewer_id", "role", b"role", "sees_agent_types", b"sees_agent_types", "sees_keys", b"sees_keys"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

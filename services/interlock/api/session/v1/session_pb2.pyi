@@ -2589,19 +2589,27 @@ class TerminateSessionRequest(_message.Message):
 
     TOKEN_FIELD_NUMBER: _builtins.int
     SCOPE_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
     token: _builtins.str
-    """Token of the session."""
+    """Token of the session; empty where an operator names it."""
     scope: _builtins.str
-    """Caller's key id."""
+    """Caller's key id; empty from an operator."""
+    session_id: _builtins.str
+    """Session id; used by operators, without a token."""
+    root_session_id: _builtins.str
+    """Root of its tree; needed with the id of a child session, empty otherwise."""
     def __init__(
         self,
         *,
         token: _builtins.str = ...,
         scope: _builtins.str = ...,
+        session_id: _builtins.str = ...,
+        root_session_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["scope", b"scope", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["root_session_id", b"root_session_id", "scope", b"scope", "session_id", b"session_id", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -51,7 +51,11 @@ class Kernels:
         *token* is that of a session, whose tree the kernel belongs to, or empty. Refused with the reasons of docs/kernel.md, and
         with KERNEL_UNSETTLED where the call could not be settled: asked again under its key it is done once at most.
         """
-        step = session_pb2.StepKernelRequest(scope=scope, root_session_id=await self._root(scope, token))
+        return await self.ask_in(scope, await self._root(scope, token), what, request)
+
+    async def ask_in(self, scope: str, root: str, what: str, request: Any) -> session_pb2.StepKernelResponse:
+        """Return the same for the kernel of a scope, or of the tree of a root where one is named: for an operator, without a token."""
+        step = session_pb2.StepKernelRequest(scope=scope, root_session_id=root)
         getattr(step, what).CopyFrom(request)
         kernel_id = _id_of(scope, step.root_session_id, request.kernel)
 

@@ -14,6 +14,7 @@ from prometheus_client import Counter
 from interlock.api.envoy import ext_authz_pb2 as pb
 from interlock.api.envoy import ext_authz_pb2_grpc
 from interlock.api.session.v1 import session_pb2
+from interlock.domain.binding import cookie
 from interlock.domain.errors import Refused
 from interlock.domain.headers import headers
 from interlock.runtime.rpc.deadline import Deadline
@@ -79,14 +80,22 @@ def _lines(http: pb.AttributeContext.HttpRequest) -> list[tuple[str, str]]:
 
 
 def _allowed(session: session_pb2.Session, lines: list[tuple[str, str]], reply: ResponseHeaders) -> pb.CheckResponse:
-    told = {SESSION: session.session_id, **({AGENT: reply.agent_type} if reply.agent_type else {})}
-    hidden = {name for name, _ in lines if headers.is_ours(name) or name in _CREDENTIALS} - told.keys()
+    told = {SESSION: session.session_id, **({AGENT: reply.agent_type} if reply.agent_type else {}), **_cookies(lines)}
+    hidden = {
+        name for name, _ in lines if headers.is_ours(name) or name in _CREDENTIALS or name == "cookie"
+    } - told.keys()
     return pb.CheckResponse(
         status=pb.Status(code=0),
         ok_response=pb.OkHttpResponse(
             headers=_options(told), headers_to_remove=sorted(hidden), response_headers_to_add=_options(reply.headers)
         ),
     )
+
+
+def _cookies(lines: list[tuple[str, str]]) -> dict[str, str]:
+    """Return the cookies that the upstream gets: the client's, without the one that names a session here."""
+    left = cookie.without(value for name, value in lines if name == "cookie")
+    return {"cookie": left} if left else {}
 
 
 def _denied(refused: Refused, reply: ResponseHeaders) -> pb.CheckResponse:

@@ -1,13 +1,16 @@
-"""What a request of the pages carries, read strictly: JSON, a form, a query."""
+"""What requests of the pages carry, read strictly: forms, JSON, queries, and the token of a form of this page and sign-in."""
 
 from __future__ import annotations
 
+import hmac
 from urllib.parse import parse_qs
 
 from starlette.requests import Request
 
-from interlock.domain.errors import invalid
+from interlock.domain.errors import forbidden, invalid
 from interlock.domain.signed import MalformedError, parse_json
+from interlock.oversight.site import Site, view_of
+from interlock.oversight.views import View
 from interlock.runtime.http.body import read_body
 
 LONGEST_BODY = 16_384
@@ -15,8 +18,23 @@ BODY_TIMEOUT_S = 10.0
 LONGEST_QUERY = 256
 
 
-async def json_body(request: Request, *names: str) -> dict[str, str]:
-    """Return the object of a body, which holds exactly these strings."""
+async def signed_view(site: Site, request: Request, csrf: str) -> View:
+    """Return the view of the cookie if the request carries its CSRF token. Refused with CSRF_TOKEN_INVALID."""
+    view = await view_of(site, request)
+    if not hmac.compare_digest(view.csrf.encode(), csrf.encode("utf-8", "replace")):
+        raise forbidden("CSRF_TOKEN_INVALID", "the form is not of this page and this sign-in")
+    return view
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """Return the fields of a form, those that it has once."""
+    data = await _body(request, "application/x-www-form-urlencoded")
+    found = parse_qs(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=8)
+    return {name: values[0] for name, values in found.items() if len(values) == 1}
+
+
+async def json_of(request: Request, *names: str) -> dict[str, str]:
+    """Return a JSON object of exactly these strings."""
     try:
         value = parse_json(await _body(request, "application/json"))
     except MalformedError:
@@ -26,15 +44,8 @@ async def json_body(request: Request, *names: str) -> dict[str, str]:
     return value
 
 
-async def form_body(request: Request) -> dict[str, str]:
-    """Return the fields of a form that are there once."""
-    data = await _body(request, "application/x-www-form-urlencoded")
-    found = parse_qs(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=8)
-    return {name: values[0] for name, values in found.items() if len(values) == 1}
-
-
 def query_of(request: Request, *names: str, longest: int = LONGEST_QUERY) -> dict[str, str]:
-    """Return the query, which holds these names at most, each once."""
+    """Return what the query names. Refused with UNKNOWN_PARAMETER."""
     given = request.query_params.multi_items()
     found = dict(given)
     if len(found) < len(given) or found.keys() - set(names) or any(len(value) > longest for value in found.values()):
