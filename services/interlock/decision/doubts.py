@@ -9,7 +9,7 @@ from __future__ import annotations
 from interlock.domain.decision.experiment import MOST_RESERVED, ExperimentState
 
 
-class Doubts:
+class DoubtfulReservations:
     """The first doubtful cycle of each experiment. Behind the coming cycle: there is none."""
 
     def __init__(self) -> None:

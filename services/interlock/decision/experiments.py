@@ -16,7 +16,7 @@ from interlock.decision.agents.desks import Desks
 from interlock.decision.bus.signal_bus import SignalBus
 from interlock.decision.chain import CONFLICT, ExperimentChains
 from interlock.decision.cycle import CycleRound
-from interlock.decision.doubts import Doubts
+from interlock.decision.doubts import DoubtfulReservations
 from interlock.decision.reservations import Reservations
 from interlock.decision.store.states import ExperimentStates
 from interlock.domain.decision import experiment
@@ -73,7 +73,7 @@ class Experiments:
         self._states, self._chains, self._desks = states, chains, desks
         self._bus, self._reservations = bus, reservations
         self._current: dict[str, ExperimentState] = {}
-        self._doubts = Doubts()
+        self._doubts = DoubtfulReservations()
         self._clock, self._timeout_s = clock, timeout_s
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 

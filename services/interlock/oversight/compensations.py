@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 
@@ -20,6 +21,7 @@ from interlock.domain import approval, ids
 from interlock.domain.errors import Refused, forbidden, unauthenticated, unavailable
 from interlock.domain.kernel.state import refusal
 from interlock.domain.kernel.stuck import require_reason
+from interlock.domain.policy.roles import not_covered, require_content
 from interlock.oversight.console import DECISIONS
 from interlock.oversight.views import View, Views
 from interlock.runtime.rpc.kernels.kernels import Kernels
@@ -65,13 +67,27 @@ class StuckCases:
     kernels: Kernels
     views: Views
 
-    async def page(self, after: audit_pb2.StuckCompensation | None, limit: int) -> audit_pb2.ListStuckResponse:
-        """Return a page of what waits, the oldest first."""
-        return await self.peers.audit.list_stuck(audit_pb2.ListStuckRequest(after=after, limit=limit))
+    async def page(
+        self, view: View, after: audit_pb2.StuckCompensation | None, limit: int
+    ) -> audit_pb2.ListStuckResponse:
+        """Return a page of what waits, the oldest first. A limited sight sees less of it: what its keys and agent types own."""
+        require_content(view.role)
+        found = await self.peers.audit.list_stuck(audit_pb2.ListStuckRequest(after=after, limit=limit))
+        if not view.sight.is_limited:
+            return found
+        items = [one for one in found.items if await self._is_covered(view, await self._owner(one.kernel_id))]
+        return audit_pb2.ListStuckResponse(items=items, more=found.more)
 
-    async def shown(self, kernel_id: str, step: str) -> StuckView:
-        """Return one as it stands now. Refused with KERNEL_COMPENSATION_UNKNOWN where it was made up for."""
-        described = await self.kernels.read(ids.check("crp_sess_", kernel_id))
+    async def shown(self, view: View, kernel_id: str, step: str) -> StuckView:
+        """Return one as it stands now.
+
+        Refused with ROLE_SEES_NO_CONTENT, with SESSION_NOT_COVERED, and with KERNEL_COMPENSATION_UNKNOWN where it was made up for.
+        """
+        require_content(view.role)
+        ids.check("crp_sess_", kernel_id)
+        if view.sight.is_limited and not await self._is_covered(view, await self._owner(kernel_id)):
+            raise not_covered()
+        described = await self.kernels.read(kernel_id)
         found = next((one for one in described.compensations if one.execution == step), None)
         if found is None:
             raise refusal("KERNEL_COMPENSATION_UNKNOWN")
@@ -85,6 +101,7 @@ class StuckCases:
         """
         if view.reads_only:
             raise forbidden("VIEW_READS_ONLY", "a viewer decides nothing: sign in with a reviewer's key")
+        require_content(view.role)
         try:
             verdict = await self._decided(view, ids.check("crp_sess_", kernel_id), step, token, reason)
         except Refused as refused:
@@ -110,7 +127,10 @@ class StuckCases:
         verified = await self.peers.policy.verify_approval(verify)
         if verified.reviewer_id != view.reviewer:
             raise forbidden("REVIEWER_MISMATCH", "a reviewer hands in their own decisions, signed in as themselves")
-        await self._check_reviewer(view.reviewer, await self._owner(kernel_id))
+        owner = await self._owner(kernel_id)
+        if not await self._is_covered(view, owner):
+            raise not_covered()
+        await self._check_reviewer(view.reviewer, owner)
         decision = session_pb2.DecideCompensationRequest(
             kernel_id=kernel_id, execution=step, fence=int(record), decision=_DECISIONS[outcome], reason=reason,
             reviewer_id=verified.reviewer_id, approval_id=verified.approval_id, token=token,
@@ -122,14 +142,27 @@ class StuckCases:
         if not owner.scope:
             message = "the first record of the kernel does not say whose it is: its caller settles this one"
             raise unavailable("CALLERS_UNKNOWN", message, retry_after_ms=0)
-        callers = [owner.scope]
-        if owner.root:
-            record = await self.peers.audit.look_at_tree_record(owner.root)
-            created = [json.loads(one.data_json) for one in record.steps if one.event_type == "SESSION_CREATED"]
-            callers += [str(data.get(name) or "") for data in created for name in ("scope", "agent_type")]
+        began = await self._began(owner)
+        callers = [owner.scope, *(str(data.get(name) or "") for data in began for name in ("scope", "agent_type"))]
         if approval.is_caller(reviewer, callers):
             message = "no one decides what their own agents left undone"
             raise forbidden("SELF_APPROVAL", message, reviewer_id=reviewer)
+
+    async def _is_covered(self, view: View, owner: Owner) -> bool:
+        """Tell whether the sight of a role covers a kernel: by its key, or by what its tree began as."""
+        if view.sight.covers(owner.scope, ""):
+            return True
+        return any(
+            view.sight.covers(str(data.get("scope") or ""), str(data.get("agent_type") or ""))
+            for data in await self._began(owner)
+        )
+
+    async def _began(self, owner: Owner) -> list[Mapping[str, Any]]:
+        """Return how the sessions of a kernel's tree began; none where it belongs to no tree."""
+        if not owner.root:
+            return []
+        record = await self.peers.audit.look_at_tree_record(owner.root)
+        return [json.loads(one.data_json) for one in record.steps if one.event_type == "SESSION_CREATED"]
 
     async def _owner(self, kernel_id: str) -> Owner:
         """Return whose a kernel is, from its chain and not from the store."""

@@ -79,15 +79,15 @@ class OversightServicer(oversight_pb2_grpc.OversightServiceServicer):
     @answers_refusals(oversight_pb2.ListStuckResponse)
     async def ListStuck(self, request: oversight_pb2.ListStuckRequest, context: Any) -> oversight_pb2.ListStuckResponse:  # noqa: N802 - gRPC's name
         """List compensations that wait for a person."""
-        await self._viewer(context)
-        page = await self._stuck.page(request.after if request.HasField("after") else None, request.limit)
+        view = await self._viewer(context)
+        page = await self._stuck.page(view, request.after if request.HasField("after") else None, request.limit)
         return oversight_pb2.ListStuckResponse(items=page.items, more=page.more)
 
     @answers_refusals(oversight_pb2.GetStuckResponse)
     async def GetStuck(self, request: oversight_pb2.GetStuckRequest, context: Any) -> oversight_pb2.GetStuckResponse:  # noqa: N802 - gRPC's name
         """Show one with its kernel."""
-        await self._viewer(context)
-        shown = await self._stuck.shown(request.kernel_id, request.execution)
+        view = await self._viewer(context)
+        shown = await self._stuck.shown(view, request.kernel_id, request.execution)
         return oversight_pb2.GetStuckResponse(
             kernel=shown.owner.kernel,
             scope=shown.owner.scope,

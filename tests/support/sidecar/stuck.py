@@ -21,6 +21,8 @@ STEP = 'step/1?&"+'
 DECIDER = agents.REVIEWER
 OTHER, OTHER_KEY = "second@company.com", agents.private_key(2)
 NO_RIGHT, NO_RIGHT_KEY = "third@company.com", agents.private_key(3)
+VIEWER, LIMITED = "viewer@company.com", "limited@company.com"
+_KEYS = {VIEWER: agents.private_key(4), LIMITED: agents.private_key(5)}
 
 DEFINITION = {
     "resources": [{"name": "usd", "limit_micros": 100 * UNIT}],
@@ -48,8 +50,18 @@ def reviewers(*callers: str) -> dict[str, Any]:
         "reviewers": {
             **{name: {"public_key": _public(key), "actions": ["compensate"]} for name, key in may.items()},
             NO_RIGHT: {"public_key": _public(NO_RIGHT_KEY)},
+            VIEWER: {"public_key": _public(_KEYS[VIEWER]), "role": "viewer"},
+            LIMITED: {
+                "public_key": _public(_KEYS[LIMITED]), "actions": ["compensate"], "role": "reviewer",
+                "sees": {"keys": ["another-key"]},
+            },
         }
-    }
+    }  # fmt: skip
+
+
+def key_of(person: str) -> Ed25519PrivateKey:
+    """Return the key of the viewer, or of the reviewer whose sight is limited."""
+    return _KEYS[person]
 
 
 def _public(key: Ed25519PrivateKey) -> str:

@@ -248,3 +248,20 @@ async def test_a_person_lists_reads_and_decides_in_the_cli(world, left, key_file
     assert (code, "decided: done" in out) == (0, True)
     code, out = await command("show", kernel_id, step)
     assert (code, "KERNEL_COMPENSATION_UNKNOWN" in out) == (2, True)
+
+
+async def test_a_viewer_sees_no_compensation_and_a_limited_sight_only_its_own(world, left):
+    """Neither page, JSON nor gRPC shows it to whom its role does not cover, and their signed decision decides nothing (OBS-5)."""
+    name, kernel_id, step, record = left
+    path = f"/stuck/{kernel_id}?step={quote(step, safe='')}"
+    for who, reason in ((stuck.VIEWER, "ROLE_SEES_NO_CONTENT"), (stuck.LIMITED, "SESSION_NOT_COVERED")):
+        csrf = await world.oversight.browse(reviewer=who, key=stuck.key_of(who))
+        shown = await world.oversight.client.get(path)
+        listed = [await world.oversight.client.get(one) for one in ("/stuck", "/api/stuck")]
+        token = signed(kernel_id, step, record, "done", reviewer=who, key=stuck.key_of(who))
+        decided = await handed_in(world, csrf, kernel_id, token)
+
+        assert (shown.status_code, reason in shown.text) == (403, True), who
+        assert [one for one in listed if name in one.text or kernel_id in one.text] == [], who
+        assert decided.status_code == 403, who
+    assert kernel_id in await waiting(world)

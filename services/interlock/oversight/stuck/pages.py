@@ -12,6 +12,7 @@ from interlock.domain.budget import Micros, as_decimal
 from interlock.domain.kernel.stuck import DONE, LEAVE, REASONS, RETRY
 from interlock.oversight.compensations import StuckView
 from interlock.oversight.markup import render, said
+from interlock.oversight.pages import frame_of
 from interlock.oversight.views import View
 from interlock.runtime.clock import iso8601
 
@@ -48,7 +49,7 @@ def stuck_page(view: View, shown: StuckView) -> str:
 
 
 def _frame(view: View) -> Mapping[str, Any]:
-    return {"reviewer": view.reviewer, "csrf": view.csrf, "reads_only": view.reads_only, "here": "stuck"}
+    return {**frame_of(view), "here": "stuck"}
 
 
 def _item(one: audit_pb2.StuckCompensation) -> Mapping[str, Any]:

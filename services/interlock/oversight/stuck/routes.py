@@ -17,19 +17,19 @@ PAGE = 50
 
 async def _queue(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
-    page = await site.stuck.page(_after(query_of(request, "after").get("after", "")), PAGE)
+    page = await site.stuck.page(view, _after(query_of(request, "after").get("after", "")), PAGE)
     return html(pages.queue_page(view, page))
 
 
 async def _stuck(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
-    shown = await site.stuck.shown(request.path_params["kernel_id"], _step(request))
+    shown = await site.stuck.shown(view, request.path_params["kernel_id"], _step(request))
     return html(pages.stuck_page(view, shown))
 
 
 async def _api_queue(site: Site, request: Request) -> Response:
-    await view_of(site, request)
-    page = await site.stuck.page(_after(query_of(request, "after").get("after", "")), PAGE)
+    view = await view_of(site, request)
+    page = await site.stuck.page(view, _after(query_of(request, "after").get("after", "")), PAGE)
     items = [json_format.MessageToDict(one, preserving_proto_field_name=True) for one in page.items]
     return JSONResponse({"items": items, "more": page.more})
 

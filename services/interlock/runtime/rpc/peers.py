@@ -79,9 +79,7 @@ class SessionPeer(ServicePeer):
         """Say that what settlements moved is on record."""
         await self._call(self._stub.AcknowledgeMoves, request, None)
 
-    async def get(
-        self, request: session_pb2.GetSessionRequest, deadline: Deadline | None = None
-    ) -> session_pb2.Session:
+    async def get(self, request: session_pb2.GetSessionRequest, deadline: Deadline | None = None) -> session_pb2.Session:  # fmt: skip
         """Read a session by token or id."""
         return (await self._call(self._stub.GetSession, request, deadline)).session
 
@@ -112,9 +110,7 @@ class SessionPeer(ServicePeer):
         """Tell whether results of sub-agents may be consumed by a session."""
         return (await self._call(self._stub.VerifyResults, request, deadline)).results
 
-    async def restore_tree(
-        self, request: session_pb2.RestoreTreeRequest, deadline: Deadline
-    ) -> session_pb2.RestoreTreeResponse:
+    async def restore_tree(self, request: session_pb2.RestoreTreeRequest, deadline: Deadline) -> session_pb2.RestoreTreeResponse:  # fmt: skip
         """Rebuild the sessions of a tree from what the audit chain says."""
         return await self._call_until_done(self._stub.RestoreTree, request, deadline)
 
