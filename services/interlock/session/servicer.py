@@ -230,7 +230,7 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
         self, request: session_pb2.TerminateSessionRequest, context: Any
     ) -> session_pb2.TerminateSessionResponse:
         """End a session for good."""
-        named = bool(request.session_id) and not request.token
+        named = bool(request.session_id) and not (request.token or request.scope)  # an operator has no key of a caller
         state, changed = await self._ledger.terminate(
             token="" if named else requests.token_of(request.token),
             scope="" if named else requests.scope_of(request.scope),

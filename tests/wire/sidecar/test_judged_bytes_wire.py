@@ -149,6 +149,8 @@ def switched_off(monkeypatch) -> None:
 
     def raw(data: bytes, _asked: Any, *, max_depth: int) -> completion.Completion:
         value = strictjson.loads(data, max_depth=max_depth)
+        for choice in value["choices"]:
+            choice["message"].pop("images", None)  # what is known as an image is read as one
         return completion.assembled(value, value["choices"], value["usage"])
 
     def raw_error(data: bytes, _status: int) -> ProviderError:
@@ -175,7 +177,7 @@ async def test_the_walk_notices_an_allow_list_that_is_switched_off(sidecar, prov
     refused = await unseen(sidecar, words, sorted(SHORT - {"models"}))
 
     assert leaks.keys() == walk.FRONTS.keys() - {"one_model"}, "whose shape has nothing of the list but the name"
-    assert {"answer.system_fingerprint", "answer.choices[].message.audio.transcript"} <= leaks["http"]
+    assert "answer.system_fingerprint" in leaks["http"]
     assert refused.keys() == SHORT - {"models"}
 
 

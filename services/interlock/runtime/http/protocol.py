@@ -20,7 +20,7 @@ HEAD_LIMIT = 131_072
 
 _TIMED_OUT = b"HTTP/1.1 408 Request Timeout\r\n"
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
-_MALFORMED = invalid("HTTP_MALFORMED", "this is no HTTP/1.1 request")
+_MALFORMED = invalid("HTTP_MALFORMED", "what came is not a request of this protocol, or has two meanings")
 _END = b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 

@@ -58,6 +58,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "GetKeptAnswersResponse": ("answers",),
     "DropKeptAnswerResponse": ("dropped",),
     "StepKernelResponse": ("kernel_id",),
+    "ReadKernelResponse": ("kernel_id",),
     "SealKernelResponse": ("sequence",),
     "SealDecisionResponse": ("sequence",),
 }
@@ -90,6 +91,7 @@ EMPTY_ANSWERS = frozenset({
     "IdentifyAgentResponse", "ListReviewersResponse", "CheckSummaryResponse", "GetContentsResponse", "DropContentResponse",
     "GetCallerRecordResponse", "GetCallerResponse", "ListSessionsResponse", "ListHeldResponse", "ReservePlaceResponse", "ReleasePlaceResponse",
     "AcknowledgeKernelResponse", "RestoreKernelResponse", "GetKernelRecordResponse", "GetDecisionRecordResponse",
+    "ListStuckResponse",
 })  # fmt: skip
 """Answers that may be empty and then allow nothing: nobody registered, nothing kept, nothing released, no place."""
 
