@@ -114,7 +114,11 @@ def kernels_told_unsealed() -> None:
         await sealed(self, kernel_id, batch, deadline, **more)
         batch.refused = None
 
+    def nothing(self: Any, *_: Any) -> None:
+        """Forget no mark, and count no failure: what was not sealed is taken for sealed."""
+
     Sealing._sealed = lenient  # type: ignore[method-assign]
+    Sealing._failed = nothing  # type: ignore[method-assign]
 
 
 @weakness
