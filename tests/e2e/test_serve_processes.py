@@ -313,6 +313,8 @@ def refused(url: str) -> bool:
         httpx.get(f"{url}/healthz", timeout=5)
     except httpx.ConnectError:
         return True
+    except httpx.TransportError:  # it came in as the listener closed
+        return False
     return False
 
 

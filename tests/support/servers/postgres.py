@@ -37,7 +37,7 @@ def binaries() -> Path:
     assert wheel and wheel.submodule_search_locations, "pip install 'interlock[test]'"
     found = Path(wheel.submodule_search_locations[0]) / ("pginstall" if VERSION == "16" else "pginstall18") / "bin"
     try:
-        subprocess.run([found / "postgres", "--version"], check=True, capture_output=True, **_as_user())
+        subprocess.run([*_by_user(), found / "postgres", "--version"], check=True, capture_output=True, **_as_user())
     except (PermissionError, subprocess.CalledProcessError):
         copied = Path(tempfile.mkdtemp(prefix="interlock-pg-bin-"))
         # The programs look for their libraries next to the package, where the wheel has put them.
@@ -55,10 +55,23 @@ def _memory() -> str | None:
     return str(shared) if shared.is_dir() and shutil.disk_usage(shared).free > 2**30 else None
 
 
+def _by_user() -> list[str]:
+    """Return the command that starts another as ``nobody`` when we are root; empty where ``setpriv`` is missing.
+
+    To change the user itself, Python forks, and gRPC's threads may break the child before its program begins.
+    """
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        return []
+    nobody = pwd.getpwnam("nobody")
+    return ["setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
+
+
 def _as_user() -> dict[str, object]:
-    """Return how to start a process of the server: as the user ``nobody`` when we are root."""
+    """Return how to start a process of the server: as the user ``nobody`` when we are root, unless the command does that."""
     if os.geteuid() != 0:
         return {}
+    if _by_user():
+        return {"cwd": "/"}
     nobody = pwd.getpwnam("nobody")
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": [], "cwd": "/"}
 
@@ -101,7 +114,7 @@ class Postgres:
         given = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [self._bin / "postgres", "-D", self.data, *given, *self.options, *options],
+                [*_by_user(), self._bin / "postgres", "-D", self.data, *given, *self.options, *options],
                 stdout=log, stderr=log, **_as_user(),
             )  # fmt: skip
         self.wait()
@@ -161,7 +174,7 @@ class Postgres:
             return []
 
     def _run(self, name: str, *arguments: object) -> None:
-        command = [self._bin / name, *map(str, arguments)]
+        command = [*_by_user(), self._bin / name, *map(str, arguments)]
         done = subprocess.run(command, capture_output=True, check=False, **_as_user())
         assert done.returncode == 0, done.stderr.decode()[-2000:]
 
