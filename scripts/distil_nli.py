@@ -24,15 +24,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from nli_distortions import NOT_ENTAILED
 from nli_texts import content, share
 from tokenizers import Tokenizer
 from torch.nn import functional
+from train_nli import LABELS, MAX_TOKENS, Row, rows_of
 from transformers import AutoModelForSequenceClassification, logging
 
-LABELS = {0: "entailment", 1: "neutral", 2: "contradiction"}
-MAX_TOKENS = 256
 HELD_SHARE, HELD_TWINS = 0.85, 0.96
-NOT_ENTAILED = 3
 UNLABELLED = -1
 NATURAL = {
     "snli": 2.0, "mnli": 2.5, "wiki_nli": 1.2, "cad": 1.2, "conjnli": 0.6, "fever": 1.2, "fever_symmetric": 2.0,
@@ -40,13 +39,6 @@ NATURAL = {
     "med": 0.3, "help": 0.3, "synthetic:SAME": 0.5, "synthetic:OTHER": 0.3, "synthetic:MIXED": 0.5, "unlabelled": 0.7,
 }  # fmt: skip
 SYNTHETIC, TWIN = 0.4, 0.7
-
-Row = dict[str, Any]
-
-
-def rows_of(path: Path) -> list[Row]:
-    """Return the rows of a JSON-lines file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
 def weight_of(source: str) -> float:

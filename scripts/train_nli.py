@@ -57,7 +57,7 @@ class Progress:
 
 def rows_of(path: Path) -> list[Row]:
     """Return the rows of a JSON-lines file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
 def one_pass(rows: list[Row], seed: int) -> list[list[Row]]:

@@ -143,26 +143,26 @@ class StuckCases:
             message = "the first record of the kernel does not say whose it is: its caller settles this one"
             raise unavailable("CALLERS_UNKNOWN", message, retry_after_ms=0)
         began = await self._began(owner)
-        callers = [owner.scope, *(str(data.get(name) or "") for data in began for name in ("scope", "agent_type"))]
+        callers = [owner.scope, *(str(data.get(name) or "") for _, data in began for name in ("scope", "agent_type"))]
         if approval.is_caller(reviewer, callers):
             message = "no one decides what their own agents left undone"
             raise forbidden("SELF_APPROVAL", message, reviewer_id=reviewer)
 
     async def _is_covered(self, view: View, owner: Owner) -> bool:
-        """Tell whether the sight of a role covers a kernel: by its key, or by what its tree began as."""
+        """Tell whether the sight of a role covers a kernel: by its key, or by the root of its tree. Who is below there is no owner."""
         if view.sight.covers(owner.scope, ""):
             return True
-        return any(
-            view.sight.covers(str(data.get("scope") or ""), str(data.get("agent_type") or ""))
-            for data in await self._began(owner)
-        )
+        roots = [data for session_id, data in await self._began(owner) if session_id == owner.root]
+        return any(view.sight.covers(str(data.get("scope") or ""), str(data.get("agent_type") or "")) for data in roots)
 
-    async def _began(self, owner: Owner) -> list[Mapping[str, Any]]:
-        """Return how the sessions of a kernel's tree began; none where it belongs to no tree."""
+    async def _began(self, owner: Owner) -> list[tuple[str, Mapping[str, Any]]]:
+        """Return the sessions of a kernel's tree, and how each began; none where it belongs to no tree."""
         if not owner.root:
             return []
         record = await self.peers.audit.look_at_tree_record(owner.root)
-        return [json.loads(one.data_json) for one in record.steps if one.event_type == "SESSION_CREATED"]
+        return [
+            (one.session_id, json.loads(one.data_json)) for one in record.steps if one.event_type == "SESSION_CREATED"
+        ]
 
     async def _owner(self, kernel_id: str) -> Owner:
         """Return whose a kernel is, from its chain and not from the store."""
