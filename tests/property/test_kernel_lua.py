@@ -285,6 +285,56 @@ def test_lua_and_the_rule_are_one(steps, runner, redis_kernels):
     runner.run(run())
 
 
+TOGETHER = st.one_of(
+    st.tuples(st.sampled_from(["execute", "permit"]), st.sampled_from(ACTIONS), st.integers(0, 12)),
+    st.tuples(st.just("abort"), st.integers(0, 12)),
+    st.tuples(st.just("confirm"), st.integers(0, 12), st.sampled_from([0, UNIT, 60 * UNIT])),
+    st.tuples(st.just("evaluate"), st.sampled_from(ACTIONS)),
+    st.tuples(st.just("lease"), st.integers(20, 29)),
+)
+
+
+def asked(number: int, name: str, *given: Any) -> dict[str, Any]:
+    """One of several things that are asked at once."""
+    ask: dict[str, Any]
+    if name == "abort":
+        ask = {"op": name, "executions": [f"k{given[0]}"], "key": f"auto{number}"}
+    elif name == "confirm":
+        ask = {"op": name, "permit": f"k{given[0]}", "actual": [["usd", str(given[1])]], "key": f"auto{number}"}
+    elif name == "evaluate":
+        ask = {"op": "execute", "action": given[0], "version": "0", "dry": True, "key": ""}
+    elif name == "lease":
+        ask = {"op": name, "resource": "usd", "wanted": "1", "lifetime_ms": "5000", "child": "", "key": f"k{given[0]}"}
+    else:
+        ask = {"op": name, "action": given[0], "version": "0", "key": f"k{given[1]}"}
+    return {**ask, "digest": json.dumps([name, *given])}
+
+
+@pytest.mark.req("KRN-1", "KRN-2")
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(groups=st.lists(st.tuples(st.lists(TOGETHER, min_size=1, max_size=24), st.booleans()), min_size=1, max_size=5))
+def test_what_is_decided_in_one_call_is_what_so_many_calls_decide(groups, runner, redis_kernels):
+    """However actions are put together, each gets the answer that it gets when it is asked by itself, in the same order."""
+
+    async def run() -> None:
+        two, gross, numbers = Two(redis_kernels), dict[str, int](), count()
+        await two.open()
+        for group, sealed in groups:
+            asks = [asked(next(numbers), *one) for one in group]
+            single = [await two.memory.step(two.kernel, one, two.now) for one in asks]
+            together = await two.redis.steps(two.kernel, asks, two.now)
+            assert [shape(one)[:3] for one in single] == [shape(one)[:3] for one in together]
+            told = [one for one in together if one.status in {"OK", "FULL"}]
+            last = int(two.fields["seq"])
+            assert all([each.sequence for each in one.unsealed][-1:] in ([last], []) for one in told)
+            laws(two.fields, gross)
+            if sealed:
+                await two.seal()
+        await two.same()
+
+    runner.run(run())
+
+
 @pytest.mark.req("KRN-12")
 def test_a_lost_kernel_is_what_its_records_say(runner, redis_kernels):
     """A restored kernel goes on where it was; a store that knows as much is left alone; a foreign link is not noted."""

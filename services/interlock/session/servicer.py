@@ -244,6 +244,13 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
         """Decide what is asked of a kernel."""
         return await self._kernels.step(request)
 
+    @answers_refusals(session_pb2.StepKernelsResponse)
+    async def StepKernels(
+        self, request: session_pb2.StepKernelsRequest, context: Any
+    ) -> session_pb2.StepKernelsResponse:
+        """Decide what several calls ask of one kernel."""
+        return await self._kernels.steps(request)
+
     @answers_refusals(session_pb2.AcknowledgeKernelResponse)
     async def AcknowledgeKernel(
         self, request: session_pb2.AcknowledgeKernelRequest, context: Any

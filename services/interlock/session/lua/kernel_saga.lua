@@ -202,8 +202,8 @@ end
 local function compensated(key, job)
   local undo, action = {}, job.action ~= '-' and job.action or ''
   if action ~= '' then
-    local effects = cjson.decode(get('a:' .. action)).effects
-    moment(cjson.decode(get('win')), 'a:' .. action, 1)
+    local effects = agreed(get('a:' .. action)).effects
+    moment(agreed(get('win')), 'a:' .. action, 1)
     undo = change(effects)
     if #undo == #effects then
       invariants()

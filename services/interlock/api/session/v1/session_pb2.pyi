@@ -3230,6 +3230,76 @@ class StepKernelResponse(_message.Message):
 Global___StepKernelResponse: _TypeAlias = StepKernelResponse  # noqa: Y015
 
 @_typing.final
+class StepKernelsRequest(_message.Message):
+    """StepKernelsRequest asks several things of one kernel."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEPS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___StepKernelRequest]:
+        """What is asked, 1 to 64: of the same scope, root and kernel, and all but open, describe and evaluate. What the caller has in hand
+        is told by the first.
+        """
+
+    def __init__(
+        self,
+        *,
+        steps: _abc.Iterable[Global___StepKernelRequest] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["steps", b"steps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StepKernelsRequest: _TypeAlias = StepKernelsRequest  # noqa: Y015
+
+@_typing.final
+class StepKernelsResponse(_message.Message):
+    """StepKernelsResponse is the answers, and what must be sealed before any of them is given."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_ID_FIELD_NUMBER: _builtins.int
+    UNSEALED_FIELD_NUMBER: _builtins.int
+    FULL_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    kernel_id: _builtins.str
+    """Id of the kernel's audit chain."""
+    full: _builtins.bool
+    """Always false: each answer has its own."""
+    @_builtins.property
+    def unsealed(self) -> _containers.RepeatedCompositeFieldContainer[Global___KernelRecord]:
+        """Records that are not known to be sealed, in order."""
+
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___StepKernelResponse]:
+        """One for each step, in order, without records."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when there is no answer."""
+
+    def __init__(
+        self,
+        *,
+        kernel_id: _builtins.str = ...,
+        unsealed: _abc.Iterable[Global___KernelRecord] | None = ...,
+        full: _builtins.bool = ...,
+        answers: _abc.Iterable[Global___StepKernelResponse] | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "full", b"full", "kernel_id", b"kernel_id", "refusal", b"refusal", "unsealed", b"unsealed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StepKernelsResponse: _TypeAlias = StepKernelsResponse  # noqa: Y015
+
+@_typing.final
 class ReadKernelRequest(_message.Message):
     """ReadKernelRequest names a kernel."""
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from interlock.domain.ids import SessionId
 from interlock.domain.kernel import rule
 from interlock.domain.kernel.state import Fields, KernelRecord, Stepped, unsealed
+
+_IN_HAND = ("have", "have_link")
+_ANSWERED = frozenset({"OK", "FULL"})
 
 
 class KernelStore(Protocol):
@@ -21,8 +25,19 @@ class KernelStore(Protocol):
         """Decide what is asked (``domain.kernel.rule``)."""
         ...
 
+    async def steps(self, kernel_id: SessionId, asks: Sequence[Mapping[str, Any]], now_ms: int) -> Sequence[Stepped]:
+        """Decide what is asked, one after the other, as so many calls of ``step`` would; nobody else's step comes between.
+
+        The records that are not sealed are the same for all that are answered. What the caller has in hand is told by the first.
+        """
+        ...
+
     async def read(self, kernel_id: SessionId) -> Stepped:
         """Return the fields of a kernel as the answer."""
+        ...
+
+    async def contract(self, kernel_id: SessionId) -> str:
+        """Return the text of what a kernel was opened with; empty where there is none."""
         ...
 
     async def sealed(self, kernel_id: SessionId, sequence: int, link: str) -> bool:
@@ -49,12 +64,23 @@ class MemoryKernels:
 
     async def step(self, kernel_id: SessionId, ask: Mapping[str, Any], now_ms: int) -> Stepped:
         """Decide what is asked."""
-        return rule.step(self._kernels.get(kernel_id, {}), ask, now_ms)
+        return (await self.steps(kernel_id, [ask], now_ms))[0]
+
+    async def steps(self, kernel_id: SessionId, asks: Sequence[Mapping[str, Any]], now_ms: int) -> Sequence[Stepped]:
+        """Decide what is asked, one after the other."""
+        fields, have = self._kernels.get(kernel_id, {}), {name: asks[0][name] for name in _IN_HAND if name in asks[0]}
+        found = [rule.step(fields, {**ask, **have}, now_ms) for ask in asks]
+        answered = [one for one in found if one.status in _ANSWERED]
+        return [replace(one, unsealed=answered[-1].unsealed) if one.status in _ANSWERED else one for one in found]
 
     async def read(self, kernel_id: SessionId) -> Stepped:
         """Return the fields of a kernel."""
         fields = self._kernels.get(kernel_id)
         return Stepped("OK", dict(fields), unsealed=unsealed(fields)) if fields else Stepped("KERNEL_NOT_FOUND", {})
+
+    async def contract(self, kernel_id: SessionId) -> str:
+        """Return what a kernel was opened with."""
+        return self._kernels.get(kernel_id, {}).get("def", "")
 
     async def sealed(self, kernel_id: SessionId, sequence: int, link: str) -> bool:
         """Note that records are sealed."""
