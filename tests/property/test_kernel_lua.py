@@ -312,24 +312,34 @@ def asked(number: int, name: str, *given: Any) -> dict[str, Any]:
 
 @pytest.mark.req("KRN-1", "KRN-2")
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(groups=st.lists(st.tuples(st.lists(TOGETHER, min_size=1, max_size=24), st.booleans()), min_size=1, max_size=5))
+@given(
+    groups=st.lists(
+        st.tuples(st.lists(TOGETHER, min_size=1, max_size=24), st.sampled_from(["", "seal", "tell", "lie"])),
+        min_size=1, max_size=6,
+    )
+)  # fmt: skip
 def test_what_is_decided_in_one_call_is_what_so_many_calls_decide(groups, runner, redis_kernels):
     """However actions are put together, each gets the answer that it gets when it is asked by itself, in the same order."""
 
     async def run() -> None:
         two, gross, numbers = Two(redis_kernels), dict[str, int](), count()
         await two.open()
-        for group, sealed in groups:
+        known: list[dict[str, str]] = [{}, {}]
+        for group, then in groups:
             asks = [asked(next(numbers), *one) for one in group]
-            single = [await two.memory.step(two.kernel, one, two.now) for one in asks]
-            together = await two.redis.steps(two.kernel, asks, two.now)
+            single = [await two.memory.step(two.kernel, one, two.now) for one in [asks[0] | known[0], *asks[1:]]]
+            together = await two.redis.steps(two.kernel, [asks[0] | known[1], *asks[1:]], two.now)
             assert [shape(one)[:3] for one in single] == [shape(one)[:3] for one in together]
-            told = [one for one in together if one.status in {"OK", "FULL"}]
-            last = int(two.fields["seq"])
-            assert all([each.sequence for each in one.unsealed][-1:] in ([last], []) for one in told)
+            pending = [(await one.read(two.kernel)).unsealed for one in (two.memory, two.redis)]
+            told = [one.unsealed for one in together if one.status in {"OK", "FULL"}]
+            assert all(one == pending[1] for one in told), "all that is answered rests on all that is not sealed"
             laws(two.fields, gross)
-            if sealed:
+            known = [{}, {}]
+            if then == "seal":
                 await two.seal()
+            elif then and pending[0]:
+                links = ["0" * 40] * 2 if then == "lie" else [one[-1].link for one in pending]
+                known = [{"sealed": str(pending[0][-1].sequence), "sealed_link": link} for link in links]
         await two.same()
 
     runner.run(run())

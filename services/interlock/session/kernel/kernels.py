@@ -61,7 +61,7 @@ class KernelUseCases:
             told = telling.described_message(kernel_id, {k: str(v) for k, v in found.answer.items()})
             return _told(kernel_id, found, described=told)
         await failpoints.reached("kernel.before_step")
-        ask = reading.ask_of(what, asked) | _in_hand(request)
+        ask = reading.ask_of(what, asked) | _known(request)
         found = self._require(await self._store.step(kernel_id, ask, self._now_ms()))
         await failpoints.reached("kernel.after_step")
         return await self._decided(what, kernel_id, found)
@@ -72,7 +72,7 @@ class KernelUseCases:
         await failpoints.reached("kernel.before_step")
         read = [one for one in asks if not isinstance(one, Refused)]
         if read:
-            read[0] |= _in_hand(request.steps[0])
+            read[0] |= _known(request.steps[0])
         found = await self._store.steps(kernel_id, read, self._now_ms()) if read else ()
         await failpoints.reached("kernel.after_step")
         told = session_pb2.StepKernelsResponse(kernel_id=kernel_id)
@@ -214,8 +214,9 @@ class KernelUseCases:
         return self._clock() // 1000
 
 
-def _in_hand(request: session_pb2.StepKernelRequest) -> dict[str, str]:
-    return {"have": str(request.have), "have_link": request.have_link} if request.have else {}
+def _known(request: session_pb2.StepKernelRequest) -> dict[str, str]:
+    have = {"have": str(request.have), "have_link": request.have_link} if request.have else {}
+    return have | ({"sealed": str(request.sealed), "sealed_link": request.sealed_link} if request.sealed else {})
 
 
 def _together(steps: Sequence[session_pb2.StepKernelRequest]) -> tuple[SessionId, list[dict[str, Any] | Refused]]:

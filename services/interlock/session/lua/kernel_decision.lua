@@ -9,7 +9,8 @@
 -- sagas open ones · g:<saga> until_ms and its steps · due steps to compensate · j:<step> saga action of attempts due_ms fence state ·
 -- tickets keys and lifetimes of those that wait · turn ms at which the first one's turn is over
 -- ARGV[1] now, ms · ARGV[2] number of the last record that the caller has in hand, 0 for none · ARGV[3] its link ·
--- ARGV[4..] what is asked, JSON: each is decided by itself, in this order
+-- ARGV[4] number of the last record that the caller knows to be sealed, 0 for none · ARGV[5] its link: noted before all else ·
+-- ARGV[6..] what is asked, JSON: each is decided by itself, in this order
 -- reply   {status, answer JSON or subject, for each that is asked, then records not known to be sealed...}
 
 local K, NOW = KEYS[1], tonumber(ARGV[1])

@@ -337,8 +337,11 @@ local function decided(text)
   return register()
 end
 
+if ARGV[4] ~= '0' then
+  noted(K, ARGV[4], ARGV[5])
+end
 local reply, told = {}, false
-for i = 4, #ARGV do
+for i = 6, #ARGV do
   local found = decided(ARGV[i])
   reply[#reply + 1] = found[1]
   reply[#reply + 1] = found[2] or ''

@@ -73,9 +73,8 @@ class Kernels:
             return await self._alone(kernel_id, step, Deadline(self._settings.request_timeout_s))
         for _ in range(TRIES):
             found = await self._gathering.step(kernel_id, step, Deadline(self._settings.request_timeout_s))
-            if not found.full:
+            if not found.full:  # else the next try tells the store what is sealed by now
                 return found
-            await self._sealing.noted(kernel_id)
         raise _unsettled()
 
     async def read(self, kernel_id: str) -> kernel_pb2.DescribeResponse:
@@ -113,7 +112,7 @@ class Kernels:
         self, kernel_id: str, step: session_pb2.StepKernelRequest, deadline: Deadline, passing: Passing | None = None
     ) -> session_pb2.StepKernelResponse:
         async def stepped(deadline: Deadline, mark: InHand) -> session_pb2.StepKernelResponse:
-            step.have, step.have_link = mark.sequence, mark.link
+            self._sealing.put(step, kernel_id, mark)
             found = await self._peers.session.step_kernel(step, deadline)
             if passing:
                 passing()
@@ -127,7 +126,7 @@ class Kernels:
         request = session_pb2.StepKernelsRequest(steps=steps)
 
         async def stepped(deadline: Deadline, mark: InHand) -> session_pb2.StepKernelsResponse:
-            request.steps[0].have, request.steps[0].have_link = mark.sequence, mark.link
+            self._sealing.put(request.steps[0], kernel_id, mark)
             found = await self._peers.session.step_kernels(request, deadline)
             passing()
             return found

@@ -9,6 +9,7 @@ from typing import Any
 from interlock.domain.ids import SessionId, check
 from interlock.domain.kernel.state import Fields, KernelRecord, Stepped, unsealed
 from interlock.session.store.batcher import Batcher, LuaScript, readable
+from interlock.session.store.kernels.store import UNSAID
 
 
 def kernel_key_of(kernel_id: SessionId) -> str:
@@ -36,9 +37,8 @@ class RedisKernels:
 
     async def steps(self, kernel_id: SessionId, asks: Sequence[Mapping[str, Any]], now_ms: int) -> Sequence[Stepped]:
         """Decide what is asked, one after the other, in one call."""
-        have, link = asks[0].get("have", "0"), asks[0].get("have_link", "")
-        given = map(json.dumps, asks)
-        reply = await self._batcher.run(self._step, [kernel_key_of(kernel_id)], now_ms, have, link, *given)
+        known = [asks[0].get(name, unsaid) for name, unsaid in UNSAID.items()]
+        reply = await self._batcher.run(self._step, [kernel_key_of(kernel_id)], now_ms, *known, *map(json.dumps, asks))
         with readable():
             texts = [one.decode() for one in reply]
             count = 2 * len(asks)

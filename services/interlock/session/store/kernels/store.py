@@ -10,7 +10,8 @@ from interlock.domain.ids import SessionId
 from interlock.domain.kernel import rule
 from interlock.domain.kernel.state import Fields, KernelRecord, Stepped, unsealed
 
-_IN_HAND = ("have", "have_link")
+UNSAID = {"have": "0", "have_link": "", "sealed": "0", "sealed_link": ""}
+"""What a caller can tell with the first of its asks: the last record that it has in hand, the last one that it knows to be sealed."""
 _ANSWERED = frozenset({"OK", "FULL"})
 
 
@@ -28,7 +29,8 @@ class KernelStore(Protocol):
     async def steps(self, kernel_id: SessionId, asks: Sequence[Mapping[str, Any]], now_ms: int) -> Sequence[Stepped]:
         """Decide what is asked, one after the other, as so many calls of ``step`` would; nobody else's step comes between.
 
-        The records that are not sealed are the same for all that are answered. What the caller has in hand is told by the first.
+        The records that are not sealed are the same for all that are answered. What the caller has in hand, and what it
+        knows to be sealed, is told with the first (``UNSAID``).
         """
         ...
 
@@ -68,8 +70,11 @@ class MemoryKernels:
 
     async def steps(self, kernel_id: SessionId, asks: Sequence[Mapping[str, Any]], now_ms: int) -> Sequence[Stepped]:
         """Decide what is asked, one after the other."""
-        fields, have = self._kernels.get(kernel_id, {}), {name: asks[0][name] for name in _IN_HAND if name in asks[0]}
-        found = [rule.step(fields, {**ask, **have}, now_ms) for ask in asks]
+        known = {name: asks[0].get(name, unsaid) for name, unsaid in UNSAID.items()}
+        if known["sealed"] != "0":
+            await self.sealed(kernel_id, int(known["sealed"]), known["sealed_link"])
+        fields = self._kernels.get(kernel_id, {})
+        found = [rule.step(fields, {**ask, **known}, now_ms) for ask in asks]
         answered = [one for one in found if one.status in _ANSWERED]
         return [replace(one, unsealed=answered[-1].unsealed) if one.status in _ANSWERED else one for one in found]
 
