@@ -77,7 +77,7 @@ STEPS = st.one_of(
     st.tuples(st.just("undo_saga"), st.integers(0, 2)),
     st.tuples(st.just("claim")),
     st.tuples(st.just("claim")),
-    st.tuples(st.just("settle"), st.sampled_from(["done", "failed", "failed", "retry"]), st.booleans()),
+    st.tuples(st.just("settle"), st.sampled_from(["done", "failed", "failed", "retry"]), st.booleans(), st.sampled_from([{}, {"of_reviewers": "1"}])),
     st.tuples(st.just("decide"), st.sampled_from(["done", "retry", "leave"]), st.sampled_from([True, True, False])),
     st.tuples(st.just("have"), st.sampled_from([0, 0, 1, 3, -2, 10_000])),
     st.tuples(st.just("seal")),
@@ -211,7 +211,7 @@ class Two:
             await self.both(op=name, execution=key, fence=fence, outcome=given[0], decided={"outcome": given[0]})
         else:
             key, fence = self.claims[-1][0], self.claims[-1][5] if given[1] else "77"
-            await self.both(op=name, execution=key, fence=fence, outcome=given[0])
+            await self.both(op=name, execution=key, fence=fence, outcome=given[0], **given[2])
 
     async def seal(self) -> None:
         for number, store in enumerate((self.memory, self.redis)):
@@ -577,6 +577,9 @@ def test_a_person_decides_about_the_compensation_that_was_shown(runner, redis_ke
         assert await two.decided(kept, "done", "77") == "KERNEL_COMPENSATION_MOVED_ON"
         assert await two.decided("none", "done", seen) == "KERNEL_COMPENSATION_UNKNOWN"
         assert await two.decided(kept, "retry", seen) == "KERNEL_COMPENSATION_FENCED", "there is no action to try again"
+        for outcome in ("done", "retry", "failed"):
+            ask = {"op": "settle", "execution": kept, "fence": seen, "outcome": outcome, "of_reviewers": "1"}
+            assert await two.ask(**ask) == "KERNEL_REVIEWER_NEEDED", "not a caller's to settle, where that is set"
         first = await two.decided(kept, "leave", seen, key="appr1")
         assert (first["approved"], two.fields[f"j:{kept}"].split(" ")[6]) == ("1", "stuck")
         assert (await two.decided(kept, "leave", seen, key="appr1"))["replayed"] == "1", (

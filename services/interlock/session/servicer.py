@@ -33,7 +33,9 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
         self._restoring = Restoring(ledger)
         self._naming = Naming(ledger)
         self._bound_opening = BoundOpening(ledger)
-        self._kernels = KernelUseCases(ledger.store.kernels, ledger.clock)
+        self._kernels = KernelUseCases(
+            ledger.store.kernels, ledger.clock, stuck_by_reviewers=ledger.rules.stuck_by_reviewers
+        )
 
     @answers_refusals(session_pb2.StartSessionResponse)
     async def StartSession(

@@ -42,8 +42,9 @@ RESTORED = Counter("interlock_kernels_restored", "Kernels that were restored fro
 class KernelUseCases:
     """Kernels over one store; the time is the store's."""
 
-    def __init__(self, store: KernelStore, clock: Clock) -> None:
+    def __init__(self, store: KernelStore, clock: Clock, *, stuck_by_reviewers: bool = False) -> None:
         self._store, self._clock = store, clock
+        self._of_reviewers = {"of_reviewers": "1"} if stuck_by_reviewers else {}
         self._suggestions = lru_cache(maxsize=1_024)(_suggestions)
 
     async def step(self, request: session_pb2.StepKernelRequest) -> session_pb2.StepKernelResponse:
@@ -61,14 +62,15 @@ class KernelUseCases:
             told = telling.described_message(kernel_id, {k: str(v) for k, v in found.answer.items()})
             return _told(kernel_id, found, described=told)
         await failpoints.reached("kernel.before_step")
-        ask = reading.ask_of(what, asked) | _known(request)
+        ask = self._ask_of(what, asked) | _known(request)
         found = self._require(await self._store.step(kernel_id, ask, self._now_ms()))
         await failpoints.reached("kernel.after_step")
         return await self._decided(what, kernel_id, found)
 
     async def steps(self, request: session_pb2.StepKernelsRequest) -> session_pb2.StepKernelsResponse:
         """Answer what several calls ask of one kernel, each by itself, with all that has to be sealed before."""
-        kernel_id, asks = _together(request.steps)
+        kernel_id, asked = _together(request.steps)
+        asks = [self._read(*one) for one in asked]
         await failpoints.reached("kernel.before_step")
         read = [one for one in asks if not isinstance(one, Refused)]
         if read:
@@ -86,6 +88,15 @@ class KernelUseCases:
             answer = ask if isinstance(ask, Refused) else replace(next(decided), unsealed=())
             told.answers.append(await self._answered(step.WhichOneof("ask") or "", kernel_id, answer))
         return told
+
+    def _ask_of(self, what: str, asked: Any) -> dict[str, Any]:
+        return reading.ask_of(what, asked) | (self._of_reviewers if what == "settle" else {})
+
+    def _read(self, what: str, asked: Any) -> dict[str, Any] | Refused:
+        try:
+            return self._ask_of(what, asked)
+        except Refused as refused:
+            return refused
 
     async def _answered(
         self, what: str, kernel_id: SessionId, found: Stepped | Refused
@@ -219,8 +230,8 @@ def _known(request: session_pb2.StepKernelRequest) -> dict[str, str]:
     return have | ({"sealed": str(request.sealed), "sealed_link": request.sealed_link} if request.sealed else {})
 
 
-def _together(steps: Sequence[session_pb2.StepKernelRequest]) -> tuple[SessionId, list[dict[str, Any] | Refused]]:
-    """Return the one kernel of steps, and what each asks of it, or why that cannot be asked. Refused with KERNEL_STEPS_INVALID."""
+def _together(steps: Sequence[session_pb2.StepKernelRequest]) -> tuple[SessionId, list[tuple[str, Any]]]:
+    """Return the one kernel of steps, and what each asks of it. Refused with KERNEL_STEPS_INVALID."""
     whats = [one.WhichOneof("ask") for one in steps]
     if not 1 <= len(steps) <= MOST_TOGETHER or not all(one in reading.MUTATING for one in whats):
         raise invalid("KERNEL_STEPS_INVALID", f"1 to {MOST_TOGETHER} steps that change a kernel are asked together")
@@ -228,14 +239,7 @@ def _together(steps: Sequence[session_pb2.StepKernelRequest]) -> tuple[SessionId
     if len({(step.scope, step.root_session_id, one.kernel) for step, one in zip(steps, asked, strict=True)}) > 1:
         raise invalid("KERNEL_STEPS_INVALID", "steps that are asked together are of one kernel")
     kernel_id = kernel_id_of(steps[0].scope, steps[0].root_session_id, asked[0].kernel)
-    return kernel_id, [_read(str(what), one) for what, one in zip(whats, asked, strict=True)]
-
-
-def _read(what: str, asked: Any) -> dict[str, Any] | Refused:
-    try:
-        return reading.ask_of(what, asked)
-    except Refused as refused:
-        return refused
+    return kernel_id, [(str(what), one) for what, one in zip(whats, asked, strict=True)]
 
 
 def _suggestions(agreed: str) -> Mapping[str, str]:

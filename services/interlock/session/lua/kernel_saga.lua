@@ -253,7 +253,9 @@ local function settle()
     return {'KERNEL_COMPENSATION_UNKNOWN'}
   end
   local job = job_of(key)
-  if ask.outcome == 'done' then
+  if job.state == 'stuck' and ask.of_reviewers then
+    return {'KERNEL_REVIEWER_NEEDED'}
+  elseif ask.outcome == 'done' then
     return compensated(key, job)
   elseif ask.outcome == 'retry' then
     return again(key, job)
