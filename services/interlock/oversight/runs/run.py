@@ -51,6 +51,11 @@ class ShownCycle:
         return int(self.trace["cycle"])
 
     @property
+    def at_us(self) -> int:
+        """When it was decided, microseconds since the Unix epoch."""
+        return int(self.trace["inputs"]["at_us"])
+
+    @property
     def outcome(self) -> str:
         """What was decided."""
         return str(self.trace["outcome"])
