@@ -12,6 +12,7 @@ from starlette.responses import Response
 from interlock.oversight.changes import Changes
 from interlock.oversight.compensations import StuckCases
 from interlock.oversight.console import Console
+from interlock.oversight.kernels import KernelList
 from interlock.oversight.reader import LiveReader
 from interlock.oversight.stops import Stops
 from interlock.oversight.views import View
@@ -30,6 +31,7 @@ class Site:
     changes: Changes
     stuck: StuckCases
     stops: Stops
+    kernels: KernelList
     recent: RecentFigures
     origins: frozenset[str]
     secure: bool

@@ -14,6 +14,7 @@ from interlock.domain.policy.roles import Role
 from interlock.oversight.changes import Changes
 from interlock.oversight.compensations import StuckCases
 from interlock.oversight.console import Console
+from interlock.oversight.kernels import KernelList
 from interlock.oversight.link import ConsoleLink
 from interlock.oversight.page import make_app
 from interlock.oversight.reader import LiveReader
@@ -65,7 +66,10 @@ def open_oversight(
     live = LiveReader(peers, settings.rpc_timeout_s)
     changes = Changes(live.log_size)
     stops = Stops(console, kernels)
-    site = Site(console, live, changes, stuck, stops, RECENT, origins_of(settings, http_port, secure=secure), secure)
+    site = Site(
+        console=console, live=live, changes=changes, stuck=stuck, stops=stops, kernels=KernelList(peers, kernels),
+        recent=RECENT, origins=origins_of(settings, http_port, secure=secure), secure=secure,
+    )  # fmt: skip
     service = Service(
         name="oversight",
         full_names=(oversight_pb2.DESCRIPTOR.services_by_name["OversightService"].full_name,),
