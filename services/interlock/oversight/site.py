@@ -12,6 +12,7 @@ from starlette.responses import Response
 from interlock.oversight.changes import Changes
 from interlock.oversight.compensations import StuckCases
 from interlock.oversight.console import Console
+from interlock.oversight.experiments import ExperimentReader
 from interlock.oversight.kernels import KernelList
 from interlock.oversight.reader import LiveReader
 from interlock.oversight.stops import Stops
@@ -32,6 +33,7 @@ class Site:
     stuck: StuckCases
     stops: Stops
     kernels: KernelList
+    experiments: ExperimentReader
     recent: RecentFigures
     origins: frozenset[str]
     secure: bool

@@ -14,6 +14,7 @@ from interlock.domain.policy.roles import Role
 from interlock.oversight.changes import Changes
 from interlock.oversight.compensations import StuckCases
 from interlock.oversight.console import Console
+from interlock.oversight.experiments import ExperimentReader
 from interlock.oversight.kernels import KernelList
 from interlock.oversight.link import ConsoleLink
 from interlock.oversight.page import make_app
@@ -67,7 +68,7 @@ def open_oversight(
     changes = Changes(live.log_size)
     stops = Stops(console, kernels)
     site = Site(
-        console=console, live=live, changes=changes, stuck=stuck, stops=stops, kernels=KernelList(peers, kernels),
+        console=console, live=live, changes=changes, stuck=stuck, stops=stops, kernels=KernelList(peers, kernels), experiments=ExperimentReader(peers),
         recent=RECENT, origins=origins_of(settings, http_port, secure=secure), secure=secure,
     )  # fmt: skip
     service = Service(
