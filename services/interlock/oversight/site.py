@@ -38,6 +38,11 @@ class Site:
     origins: frozenset[str]
     secure: bool
 
+    def is_our_host(self, request: Request) -> bool:
+        """Tell whether a request names this page by a name that it is served under."""
+        hosts = {origin.partition("://")[2] for origin in self.origins}
+        return [value.lower() for value in request.headers.getlist("host")] in [[host] for host in hosts]
+
     @property
     def cookie(self) -> str:
         """Name of the cookie; over TLS a ``__Host-`` name, which no other host of the domain can set."""
