@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import grpc
@@ -99,7 +98,7 @@ async def test_no_page_has_a_finding_of_axe_or_scrolls_sideways(world, scheme):
     paths = [
         "/sessions", f"/sessions/{world.session}", f"/windows/{world.window}", "/", "/stuck", "/figures", "/kernels",
         "/decisions", f"/decisions/{world.experiment}", f"/decisions/{world.experiment}/1",
-        "/policy?text=halt-on+HIGH%3B+warn-on+CRITICAL", "/sessions/nonsense", "/nowhere", "/sign-in",
+        "/policy?text=halt-on+HIGH%3B+warn-on+CRITICAL", "/sessions/nonsense", "/nowhere", "/settings?show=changed", "/settings", "/sign-in",
     ]  # fmt: skip
     found: dict[str, Any] = {}
     async with browsing(viewport={"width": 390, "height": 844}, color_scheme=scheme, reduced_motion="reduce") as page:
@@ -112,10 +111,6 @@ async def test_no_page_has_a_finding_of_axe_or_scrolls_sideways(world, scheme):
         for path in paths:
             await page.goto(f"{world.oversight.http}{path}")
             wide = await page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
-            if os.environ.get("SHOTS"):
-                await page.screenshot(
-                    path=f"/tmp/w/shots/{scheme}-{path.strip('/').replace('/', '_')[:40]}.png", full_page=True
-                )
             if told := [*(["it scrolls sideways"] if wide else []), *await findings(page)]:
                 found[path] = told
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ from interlock.oversight.reader import LiveReader
 from interlock.oversight.stops import Stops
 from interlock.oversight.views import View
 from interlock.runtime.pictures.recent import RecentFigures
+from interlock.runtime.settings.loading import EffectiveSetting
 from interlock.runtime.settings.model import Settings
 
 COOKIE, SECURE_COOKIE = "interlock_view", "__Host-interlock_view"
@@ -34,6 +35,8 @@ class Site:
     stops: Stops
     kernels: KernelList
     experiments: ExperimentReader
+    settings: Sequence[EffectiveSetting]
+    """What this process runs with, for admins."""
     recent: RecentFigures
     origins: frozenset[str]
     secure: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from starlette.applications import Starlette
@@ -29,6 +29,7 @@ from interlock.runtime.rpc.kernels.kernels import Kernels
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.rpc.service import Service
+from interlock.runtime.settings.loading import EffectiveSetting, in_force
 from interlock.runtime.settings.model import Settings
 
 
@@ -48,9 +49,10 @@ def open_oversight(
     readiness: Callable[[], Awaitable[Mapping[str, str]]],
     *,
     http_port: int,
+    loaded: Sequence[EffectiveSetting] = (),
     clock: Clock = system_clock,
 ) -> OpenedOversight:
-    """Open the service over *mesh*; its page listens on *http_port*.
+    """Open the service over *mesh*; its page listens on *http_port*. *loaded*: the settings as they were read, each with its origin.
 
     Refused with OVERSIGHT_URL_INVALID for a base URL with a path: the page owns every path of its host.
     """
@@ -69,7 +71,7 @@ def open_oversight(
     stops = Stops(console, kernels)
     site = Site(
         console=console, live=live, changes=changes, stuck=stuck, stops=stops, kernels=KernelList(peers, kernels), experiments=ExperimentReader(peers),
-        recent=RECENT, origins=origins_of(settings, http_port, secure=secure), secure=secure,
+        settings=in_force(settings, loaded), recent=RECENT, origins=origins_of(settings, http_port, secure=secure), secure=secure,
     )  # fmt: skip
     service = Service(
         name="oversight",

@@ -14,6 +14,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.decision.v1.decision_pb2_grpc import DecisionServiceStub
 from interlock.runtime.keys.api_keys import ApiKeys
 from tests.support import decisions
+from tests.support.audit.audit import Attacker
 from tests.support.decision_service import DecisionClient, emits, proposes
 from tests.support.decisions import ANALYST, PROTOCOL
 from tests.support.policy import agents
@@ -160,3 +161,25 @@ async def test_an_experiment_without_cycles_has_a_page(world):
     path = re.search(r'href="(/decisions/\w+)">empty</a>', listed)[1]
 
     assert "Nothing was decided here." in await page_of(world, path)
+
+
+async def test_a_run_whose_chain_was_changed_is_not_shown(tmp_path, valkey):
+    """Who wrote into the database finds no page that shows it: the chain does not verify, and the page says so."""
+    more = {"redis_url": valkey.url, "decides": True}
+    async with reviewed_world(tmp_path, people(), **more) as world:
+        async with grpc.aio.insecure_channel(world.sidecar.grpc) as channel:
+            experiment_id = await decided(DecisionClient(DecisionServiceStub(channel), "eve", "changed"), 1)
+        database = world.sidecar.settings.state_dir / "audit.db"
+    with Attacker(database) as attack:
+        attack(
+            "UPDATE events SET data_json = replace(data_json, 'SWITCH_HPO', 'STOP') WHERE event_type LIKE 'DECISION%'"
+        )
+    async with reviewed_world(tmp_path, people(), **more) as world:
+        await world.oversight.browse(**who(agents.REVIEWER))
+        pages = [
+            await world.oversight.client.get(f"/decisions/{experiment_id}{more}", headers={"accept": "text/html"})
+            for more in ("", "/1")
+        ]
+
+    assert [one.status_code for one in pages] == [409, 409]
+    assert all("CHAIN_BROKEN" in one.text and "STOP" not in one.text for one in pages)
