@@ -384,6 +384,22 @@ class AuditPeer(ServicePeer):
         """Return a page of the compensations that wait for a person."""
         return await self._call(self._stub.ListStuck, request, None)
 
+    async def list_kernels(self, request: audit_pb2.ListKernelsRequest) -> audit_pb2.ListKernelsResponse:
+        """Return a page of the kernels that began last."""
+        return await self._call(self._stub.ListKernels, request, None)
+
+    async def list_experiments(self, request: audit_pb2.ListExperimentsRequest) -> audit_pb2.ListExperimentsResponse:
+        """Return a page of the experiments that began last."""
+        return await self._call(self._stub.ListExperiments, request, None)
+
+    async def list_cycles(self, request: audit_pb2.ListCyclesRequest) -> audit_pb2.ListCyclesResponse:
+        """Return a page of the cycles of an experiment, the latest first."""
+        return await self._call(self._stub.ListCycles, request, None)
+
+    async def get_decision_record(self, request: audit_pb2.GetDecisionRecordRequest) -> Sequence[session_pb2.KernelRecord]:  # fmt: skip
+        """Return sealed records of an experiment. *viewer*: the person who looks, which goes on record."""
+        return (await self._call(self._stub.GetDecisionRecord, request, None)).records
+
 
 @dataclass(frozen=True)
 class Peers:
