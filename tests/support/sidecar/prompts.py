@@ -32,7 +32,9 @@ class Prompt:
         return "\n".join(str(one["content"]) for one in self.messages)
 
 
-def filled(template: str | Sequence[Message], *, documents: tuple[str, str] = (TALL, BUILT), question: str = ASKED) -> Prompt:
+def filled(
+    template: str | Sequence[Message], *, documents: tuple[str, str] = (TALL, BUILT), question: str = ASKED
+) -> Prompt:
     """Return a template with its documents and its question."""
     given = [{"role": "user", "content": template}] if isinstance(template, str) else list(template)
     never = [text for one in given for text in _NEVER.findall(one["content"])]
@@ -150,7 +152,7 @@ FRAMEWORKS: Mapping[str, str | list[Message]] = {
     "azure search demo": "{q}\n\nSources:\n\ntowers.pdf#page=2: {0}\n\nyears.pdf#page=7: {1}",
     "openai cookbook, articles": "Use the below articles on towers to answer the subsequent question. If the answer cannot be found in the articles, write "
     '"I could not find an answer."\n\nWikipedia article section:\n"""\n{0}\n"""\n\nWikipedia article section:\n"""\n{1}\n"""\n\nQuestion: {q}',
-    "openai cookbook, embeddings": 'Answer the question based on the context below, and if the question can\'t be answered based on the context, say "I '
+    "openai cookbook, embeddings": "Answer the question based on the context below, and if the question can't be answered based on the context, say \"I "
     "don't know\"\n\nContext: {0}\n\n###\n\n{1}\n\n---\n\nQuestion: {q}\nAnswer:",
     "anthropic, documents": '<documents>\n<document index="1">\n<source>a.pdf</source>\n<document_content>\n{0}\n</document_content>\n</document>\n'
     '<document index="2">\n<source>b.pdf</source>\n<document_content>\n{1}\n</document_content>\n</document>\n</documents>\n\n{q}',
