@@ -107,6 +107,7 @@ _GIVEN_TAGS = frozenset(
 )
 """Elements that are given text, or a list of elements that are."""
 _SPEAKS_ON = re.compile(r"[ \t]+[a-z]|[`)\]'\",.]")
+_NEAR = 100
 _LOG_LINE = re.compile(
     r"[ \t]*(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d{1,2}/[A-Z][a-z]{2}/\d{4}:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d |\d\d:\d\d:\d\d[.,:\] ]"
     r"|\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\b[\]:| ])"
@@ -117,7 +118,10 @@ _STACK_LINE = re.compile(
 _COUNTED = re.compile(r"-\d+\Z")
 _LOWER = {ord(letter): letter.lower() for letter in string.ascii_uppercase}
 _TRIPLE = re.compile(r'"""|\'\'\'')
-_QUOTE = re.compile(r'"([^"\n]{20,4000})"|“([^”]{20,4000})”|«([^»]{20,4000})»|„([^“”]{20,4000})[“”]')
+_QUOTE = re.compile('["“«„]')
+_CLOSING = {'"': '"', "“": "”", "«": "»", "„": "“”"}
+_LEAST_QUOTED, _MOST_QUOTED = 20, 4000
+"""Characters of a long quotation."""
 _JSON_START = re.compile(r"[\[{](?=\s*[\[{\"])")
 
 
@@ -162,10 +166,9 @@ def elements(text: str) -> Iterator[Span]:
 
 def _is_mentioned(text: str, lowered: str, opening: re.Match[str], close: int) -> bool:
     """Whether a sentence only speaks of an element: *cite when the <source> tag has an id*, before the first one opens."""
-    if lowered.find(f"<{opening[1].lower()}", opening.end(), close) < 0:
-        return False
-    begin = text.rfind("\n", 0, opening.start()) + 1
-    return bool(text[begin : opening.start()].strip()) and _SPEAKS_ON.match(text, opening.end()) is not None
+    begin = max(text.rfind("\n", max(0, opening.start() - _NEAR), opening.start()) + 1, opening.start() - _NEAR)
+    speaks = text[begin : opening.start()].strip() and _SPEAKS_ON.match(text, opening.end())
+    return bool(speaks) and lowered.find(f"<{opening[1].lower()}", opening.end(), close) >= 0
 
 
 def _lowered(text: str) -> str:
@@ -217,10 +220,26 @@ def triple_quotes(text: str) -> Iterator[Span]:
 
 
 def quotes(text: str) -> Iterator[Span]:
-    for match in _QUOTE.finditer(text):
-        number = next(n for n in range(1, 5) if match[n] is not None)
-        if len(match[number].split()) >= LONG_QUOTE_WORDS:
-            yield match.span(number)
+    """Yield long quotations; a mark that nothing closes near it quotes nothing."""
+    at, closes = 0, dict[str, int]()
+    while opening := _QUOTE.search(text, at):
+        at = opening.end()
+        end = _quote_end(text, opening[0], at, closes)
+        if _LEAST_QUOTED <= end - at <= _MOST_QUOTED and "\n" not in (text[at:end] if opening[0] == '"' else ""):
+            if len(text[at:end].split()) >= LONG_QUOTE_WORDS:
+                yield at, end
+            at = end + 1
+
+
+def _quote_end(text: str, mark: str, at: int, closes: dict[str, int]) -> int:
+    """Return the place of the first sign from *at* on that closes what *mark* opens; -1 where there is none. Each is looked for once."""
+    found = []
+    for sign in _CLOSING[mark]:
+        if 0 <= closes.get(sign, 0) < at or sign not in closes:
+            closes[sign] = text.find(sign, at)
+        if closes[sign] >= 0:
+            found.append(closes[sign])
+    return min(found, default=-1)
 
 
 def json_values(text: str) -> Iterator[Span]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from interlock.sidecar.call import vocabulary
-from interlock.sidecar.call.vocabulary import ABOVE, ASKS, ENDS, ORDERS, POINTS, SOURCES, WORKS, Word
+from interlock.sidecar.call.vocabulary import ABOVE, ASKS, ENDS, ENGLISH, ORDERS, POINTS, SOURCES, WORKS, Word
 
 _MARKS = " \t#*=-_~<>[]{}|+•【】「」『』《》〔〕`"
 _LONGEST_HEAD = 120
@@ -58,6 +58,8 @@ class Label:
 
 def read(line: str) -> Label | None:
     """Return what a line opens by a label, a heading or a mark of its own."""
+    if not line or line.isspace():
+        return None
     if box := _BOX.match(line):
         return _boxed(line, box.end())
     if _RULED.match(line):
@@ -164,6 +166,8 @@ def _of_words(head: str, *, inline: bool) -> Part | None:
     if len(found) > (_MOST_WORDS_INLINE if inline else _MOST_WORDS_BARE):
         return None
     names = len(found) <= 4 or any(SOURCES in word.means for word in (found[0], found[-1]))
+    if inline and (ENGLISH in found[0].means or "," in head):
+        return Part.SOURCE if SOURCES in found[-1].means and "," not in head else None
     named = any(SOURCES in word.means for word in ((found[0], found[-1]) if inline else found))
     return Part.SOURCE if names and named else None
 

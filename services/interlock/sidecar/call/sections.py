@@ -59,6 +59,9 @@ _MAIL_HEADER = re.compile(
 )
 _SENDERS = frozenset({"From", "Von", "De", "Da", "Van", "Od", "От", "Från", "发件人", "差出人", "보낸 사람"})
 _LONGEST_TAIL = 400
+_MOST_INSTRUCTIONS = 5
+"""Lines, or paragraphs, of instructions between a lead and its documents."""
+_MOST_HEADERS = 12
 _LEAST_WORKED_ON = 40
 """Characters from which what stands before a last order (*Summarize the text above.*) is the text that it speaks of."""
 _ENDS_OF_QUESTIONS = ("?", "？", "؟", "՞")
@@ -74,7 +77,8 @@ def find(text: str, covered: Covers) -> Iterator[Span]:
     number, found = 0, False
     while number < len(lines):
         start, _ = lines[number]
-        opened = None if covered(start) else _opened(text, lines, number, asks=asks)
+        skipped = covered(start) or text[slice(*lines[number])].strip() == ""
+        opened = None if skipped else _opened(text, lines, number, asks=asks)
         if opened is None:
             number += 1
             continue
@@ -150,9 +154,11 @@ def _is_first(text: str, start: int) -> bool:
 def _is_mail(text: str, lines: Sequence[Span], number: int) -> bool:
     """Whether a mail begins at a line: at least two lines of its head, one of which says who sent it."""
     names: list[str] = []
-    while number < len(lines) and (header := _MAIL_HEADER.match(text, *lines[number])):
+    for start, end in lines[number : number + _MOST_HEADERS]:
+        header = _MAIL_HEADER.match(text, start, end)
+        if header is None:
+            break
         names.append(header["name"])
-        number += 1
     return len(names) > 1 and not _SENDERS.isdisjoint(names)
 
 
@@ -183,18 +189,12 @@ def _behind_instructions(text: str, lines: Sequence[Span], number: int, asks: in
     if following is not None and following > number + 1:
         documents = lines[following][0] < asks and labels.read(text[slice(*lines[following])]) is None
         return (following, lines[following][0]) if documents else None
-    paragraph = number + 1
-    while paragraph < len(lines) and text[slice(*lines[paragraph])].strip() and lines[paragraph][0] < asks:
-        paragraph += 1
-    behind = _next_line(text, lines, paragraph)
-    if (
-        behind is not None
-        and lines[behind][0] < asks
-        and labels.read(text[slice(*lines[behind])]) is None
-        and paragraph - number < 4
-    ):
+    near = range(number + 1, min(number + _MOST_INSTRUCTIONS, len(lines)))
+    blank = next((n for n in near if not text[slice(*lines[n])].strip()), None)
+    behind = None if blank is None else _next_line(text, lines, blank)
+    if behind is not None and lines[behind][0] < asks and labels.read(text[slice(*lines[behind])]) is None:
         return behind, lines[behind][0]
-    for first in range(number + 1, len(lines)):
+    for first in near:
         if lines[first][0] >= asks or labels.read(text[slice(*lines[first])]) is not None:
             return None
         if not _instructs(text[slice(*lines[first])]):
@@ -203,15 +203,16 @@ def _behind_instructions(text: str, lines: Sequence[Span], number: int, asks: in
 
 
 def _behind_orders(text: str, lines: Sequence[Span], number: int) -> int | None:
-    """Return the first line from *number* on whose paragraph is no order; ``None`` where none is left."""
-    while number < len(lines) and _instructs(text[slice(*lines[number])]):
-        while number < len(lines) and text[slice(*lines[number])].strip():
-            number += 1
-        following = _next_line(text, lines, number - 1)
+    """Return the first line from *number* on whose paragraph is no order; ``None`` where there is none near."""
+    for _ in range(_MOST_INSTRUCTIONS):
+        if not _instructs(text[slice(*lines[number])]):
+            return number
+        blank = next((n for n in range(number, len(lines)) if not text[slice(*lines[n])].strip()), None)
+        following = None if blank is None else _next_line(text, lines, blank)
         if following is None:
             return None
         number = following
-    return number if number < len(lines) else None
+    return None
 
 
 def _instructs(line: str) -> bool:
@@ -240,27 +241,40 @@ def _twin(text: str, lines: Sequence[Span], number: int) -> int | None:
 
 def _section_end(text: str, lines: Sequence[Span], opening: int, *, inline: bool) -> int:
     """Return the last line of the section that the line *opening* opens."""
-    following = opening if inline else _next_line(text, lines, opening)
-    if not inline and following is not None and (twin := _twin(text, lines, following)) is not None:
-        return twin
-    last, ruled, said = opening, False, inline
-    if (twin := _twin(text, lines, opening)) is not None:
-        return twin
+    first = opening if inline else _next_line(text, lines, opening)
+    for ruled in (opening, first):
+        if ruled is not None and (twin := _twin(text, lines, ruled)) is not None:
+            return twin
+    last, said, parted = opening, inline, dict[str, int]()
     for number in range(opening + 1, len(lines)):
         line = text[slice(*lines[number])]
+        if not line.strip():
+            last = number
+            continue
         if blocks.RULE.match(line):
-            if ruled or (said and _twin(text, lines, number) is None):
+            if said and _last_twin(text, lines, number, parted) <= number:
                 return number
-            ruled = not said
             continue
         if _is_own(line) or _GIVEN.match(line) or labels.points_back(line):
             break
-        label = labels.read(line)
-        if label is not None and label.part is Part.END:
+        if _ends(line):
             return number
-        said = said or bool(line.strip())
-        last = number
+        last, said = number, True
     return last
+
+
+def _last_twin(text: str, lines: Sequence[Span], number: int, known: dict[str, int]) -> int:
+    """Return the last line that is the same rule as the one at *number*; each rule is looked for once."""
+    rule = text[slice(*lines[number])].strip()
+    if rule not in known:
+        twin = _twin(text, lines, number)
+        known[rule] = number if twin is None else twin
+    return known[rule]
+
+
+def _ends(line: str) -> bool:
+    label = labels.read(line)
+    return label is not None and label.part is Part.END
 
 
 def _is_own(line: str) -> bool:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 SOURCES, ASKS, POINTS, ABOVE, WORKS, ORDERS, ENDS = "sources", "asks", "points", "above", "works", "orders", "ends"
 """The meanings of a word; see ``words.toml``."""
+ENGLISH = "en"
+"""What every word of the English list means besides."""
 
-_SPACED = re.compile(r"[a-zà-ɏͰ-ϿЀ-ӿḀ-ỿ'’-]+\Z")
-"""Scripts that part their words by spaces and have no signs that Python takes for no letters."""
-_RUN_TOGETHER = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_NOTHING = frozenset[str]()
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_RUN_TOGETHER = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+"""Scripts that run words together: a word is found anywhere in them."""
+_SIGNS_INSIDE = re.compile(r"[\u0900-\u0dff]")
+"""Scripts whose vowels are signs that Python takes for no letters."""
+_WITH_SIGNS = re.compile(r"[^\W\d_\u0900-\u0dff]+(?:['’-][^\W\d_]+)*|[\u0900-\u0dff\u200c\u200d]+")
 _SHORTEST_STEM = 3
-_COPULAS = frozenset(
-    ["is", "are", "was", "ist", "sind", "war", "est", "sont", "es", "son", "è", "sono", "é", "são", "jest", "są"]
-)
+_COPULAS = frozenset([
+    "is", "are", "was", "ist", "sind", "war", "est", "sont", "es", "son", "è", "sono", "é", "são", "jest", "są",
+])  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -33,19 +38,25 @@ class Word:
 @dataclass(frozen=True)
 class _Vocabulary:
     exact: dict[str, frozenset[str]]
+    """Words and phrases."""
     stems: dict[str, frozenset[str]]
+    openings: frozenset[str]
+    """First words of phrases."""
     inside: re.Pattern[str]
-    """Words of scripts without spaces, and words of several: they are found wherever they stand."""
+    """Words of scripts that run words together."""
 
 
 def words(text: str) -> list[Word]:
-    """Return the words of *text*, in order; a name in a script without spaces is one, and what stands between such names another."""
-    return list(_words(text.casefold().replace("’", "'")))
+    """Return the words of *text*, in order; where a script runs words together, those that are known and what is between them."""
+    folded = text.casefold().replace("’", "'")
+    if _RUN_TOGETHER.search(folded):
+        return list(_run_together(folded))
+    return _spaced(folded)
 
 
 def meanings(text: str) -> frozenset[str]:
     """Return all that the words of *text* may mean."""
-    return frozenset[str]().union(*(word.means for word in words(text)))
+    return _NOTHING.union(*(word.means for word in words(text)))
 
 
 def without_copula(found: list[Word]) -> list[Word]:
@@ -53,35 +64,43 @@ def without_copula(found: list[Word]) -> list[Word]:
     return found[:-1] if len(found) > 1 and found[-1].text in _COPULAS else found
 
 
-def _words(text: str) -> Iterator[Word]:
+def _run_together(folded: str) -> Iterator[Word]:
     known, at = _vocabulary(), 0
-    for match in known.inside.finditer(text):
-        yield from _tokens(text[at : match.start()])
+    for match in known.inside.finditer(folded):
+        yield from _spaced(folded[at : match.start()])
         yield Word(match[0], known.exact[match[0]])
         at = match.end()
-    yield from _tokens(text[at:])
+    yield from _spaced(folded[at:])
 
 
-def _tokens(text: str) -> Iterator[Word]:
-    for match in _TOKEN.finditer(text):
-        yield from _meant(match[0])
-
-
-def _meant(token: str) -> Iterator[Word]:
-    """Yield a token with its meaning; a compound with hyphens is known by its last part, as *Lehrkonzept-Quellen* is."""
-    means = _means(token)
-    if not means and "-" in token:
-        means = _means(token.rpartition("-")[2])
-    yield Word(token, means)
-
-
-def _means(token: str) -> frozenset[str]:
+def _spaced(folded: str) -> list[Word]:
     known = _vocabulary()
+    pattern = _WITH_SIGNS if _SIGNS_INSIDE.search(folded) else _TOKEN
+    tokens = pattern.findall(folded)
+    if known.openings.isdisjoint(tokens):
+        return [Word(token, _means(token, known)) for token in tokens]
+    return list(_phrases(tokens, known))
+
+
+def _phrases(tokens: Sequence[str], known: _Vocabulary) -> Iterator[Word]:
+    at = 0
+    while at < len(tokens):
+        lengths = (3, 2) if tokens[at] in known.openings else ()
+        joined = ((length, " ".join(tokens[at : at + length])) for length in lengths)
+        length, phrase = next(((n, each) for n, each in joined if each in known.exact), (1, tokens[at]))
+        yield Word(phrase, _means(phrase, known))
+        at += length
+
+
+def _means(token: str, known: _Vocabulary) -> frozenset[str]:
+    """Return what a word may mean; a compound with hyphens is known by its last part, as *Lehrkonzept-Quellen* is."""
     found = known.exact.get(token)
     if found is not None:
         return found
-    stems = (known.stems.get(token[:length]) for length in range(len(token), _SHORTEST_STEM - 1, -1))
-    return next((means for means in stems if means is not None), frozenset())
+    for length in range(len(token), _SHORTEST_STEM - 1, -1):
+        if (found := known.stems.get(token[:length])) is not None:
+            return found
+    return _means(token.rpartition("-")[2], known) if "-" in token else _NOTHING
 
 
 @cache
@@ -90,19 +109,15 @@ def _vocabulary() -> _Vocabulary:
     exact: dict[str, set[str]] = {}
     stems: dict[str, set[str]] = {}
     told = tomllib.loads(files("interlock.sidecar.call").joinpath("words.toml").read_text(encoding="utf-8"))
-    for language in told.values():
-        for meaning, listed in language.items():
+    for language, lists in told.items():
+        for meaning, listed in lists.items():
             for word in str(listed).casefold().split():
                 into = stems if word.endswith("*") else exact
-                into.setdefault(word.rstrip("*").replace("_", " "), set()).add(meaning)
-    found_inside = sorted((word for word in exact if not _SPACED.match(word)), key=len, reverse=True)
+                into.setdefault(word.rstrip("*").replace("_", " "), set()).update([meaning, language])
+    inside = sorted(filter(_RUN_TOGETHER.match, exact), key=len, reverse=True)
     return _Vocabulary(
         {word: frozenset(means) for word, means in exact.items()},
         {word: frozenset(means) for word, means in stems.items()},
-        re.compile("|".join(map(_as_pattern, found_inside))),
+        frozenset(word.partition(" ")[0] for word in exact if " " in word),
+        re.compile("|".join(map(re.escape, inside))),
     )
-
-
-def _as_pattern(word: str) -> str:
-    """Return the pattern of a word: scripts that run words together have them anywhere."""
-    return re.escape(word) if _RUN_TOGETHER.match(word) else rf"(?<!\w){re.escape(word)}(?!\w)"
