@@ -248,3 +248,62 @@ LANGUAGES: Mapping[str, tuple[str, str, tuple[str, str]]] = {
     "hindi, context": ("संदर्भ:\n{0}\n{1}\n\nप्रश्न: {q}\nउत्तर:", "मीनार कितनी ऊँची है?", ("मीनार 330 मीटर ऊँची है।", "गुस्ताव ने इसे 1889 में खोला।")),
 }  # fmt: skip
 """By language: the template, its question, its documents."""
+
+OTHERS: Mapping[str, tuple[str, str, tuple[str, str]]] = {
+    "a question behind above": ("Use the following pieces of context to answer the user's question.\n# If you don't know the answer, just say that you don't know."
+        "\n# ----------------------------------------------------------------\n{0}\n{1}\n# ----------------------------------------------------------------\n\n"
+        "The user's question that you have to answer from the above pieces of context is:\n{q}\n", ASKED, (TALL, BUILT)),
+    "information": ("Answer the following question based on the provided information.\n\nInformation:\n{0}\n{1}\n\nQuestion: {q}\n\nProvide a clear and concise "
+        "answer:", ASKED, (TALL, BUILT)),
+    "capitals": ("Use the following pieces of context to answer the question.\n\nCONTEXT:\n{0}\n{1}\n\nQUESTION:\n{q}\n\nANSWER (cite sources):", ASKED, (TALL, BUILT)),
+    "a context with a remark": ("You are concise.\n\nCONTEXT: (each item shown below; do NOT invent facts outside these)\n{0}\n{1}\nUSER: {q}\n\nINSTRUCTIONS:\n1. Use only "
+        "the context above.\n2. Provide a clear answer with numbered bullets.\n", ASKED, (TALL, BUILT)),
+    "two sections": ("You are an after-sales service assistant.\nYou will receive two sections: CONTEXT and QUESTION.\n\nRules:\n- Use only the information found in "
+        "CONTEXT to answer the QUESTION.\n- Never invent details, policies, or procedures.\n\nOutput Format:\n1. Provide exactly 3 bullet points.\n\nCONTEXT:\n{0}\n{1}\n\n"
+        "QUESTION:\n{q}\n", ASKED, (TALL, BUILT)),
+    "documents with headings": ("## Document No & Rank: 1\n### Content: {0}\n\n## Document No & Rank: 2\n### Content: {1}\n\nBased only on the above documents, please generate "
+        "an answer for the user\n{q}\n## Answer:", ASKED, (TALL, BUILT)),
+    "passages": ("Passages: {0} {1} \n\n Question: {q} \n\n Answer: ", ASKED, (TALL, BUILT)),
+    "start context block": ("{q}\n\nSTART CONTEXT BLOCK\n{0}\n{1}\nEND OF CONTEXT BLOCK\n", ASKED, (TALL, BUILT)),
+    "lightrag": ("---Role---\n\nYou are a helpful assistant.\n\n---Context---\n\n{0}\n{1}\n\n---User Query---\n\n{q}", ASKED, (TALL, BUILT)),
+    "graphrag": ("---Goal---\n\nSummarize what is asked for.\n\n---Data tables---\n\n{0}\n{1}\n\n---Question---\n\n{q}", ASKED, (TALL, BUILT)),
+    "crewai": ("{q}\n\nThis is the context you're working with:\n{0}\n{1}", ASKED, (TALL, BUILT)),
+    "an attached file": ("{q}\n\nAttached file towers.md:\n{0}\n{1}", ASKED, (TALL, BUILT)),
+    "contents of a file": ("Contents of /docs/towers.md:\n\n{0}\n{1}\n\n{q}", ASKED, (TALL, BUILT)),
+    "a thread": ("Can you sum this thread up for me?\n\n> On Monday, Ann wrote:\n> {0}\n> {1}", "", (TALL, BUILT)),
+    "text first, order last": ("{0} {1} It has four feet and a restaurant.\n\nSummarize the text above in one sentence.", "", (TALL, BUILT)),
+    "search results": ("Web search results for \"tower\":\n\n1. Towers (https://a.example)\n{0}\n\n2. Years (https://b.example)\n{1}\n\n{q}", ASKED, (TALL, BUILT)),
+    "german, newsletter": ("Du bist ein hilfsreicher Assistent.\n\nNEWSLETTER/ARTIKEL-INHALT:\n{0}\n{1}\n\nFRAGE: {q}\n\nANWEISUNGEN:\n1. Bleibe bei den Fakten.", "Wie hoch ist der Turm?", _DE),
+    "german, sources by number": ("Quelle 1:\n{0}\n\nQuelle 2:\n{1}\n\nNutzerfrage: {q}", "Wie hoch ist der Turm?", _DE),
+    "german, translate": ("Übersetze den folgenden Text ins Englische:\n{0} {1}", "", _DE),
+    "german, bold": ("**Frage:** {q}\n\n**Auszüge aus den Unterlagen:**\n{0}\n{1}", "Wie hoch ist der Turm?", _DE),
+    "french, bulletins": ("CONTEXTE : {0}\n-------\nEXTRAIT DES BULLETINS OFFICIELS DES DÉLIBÉRATIONS DE LA VILLE DE PARIS :\n{1}\nHumain : {q}\nAssistant :",
+        "Quelle est la hauteur de la tour ?", _FR),
+    "french, numbered orders": ("1. Utilisez les éléments de contexte suivants pour répondre à la question à la fin.\n2. Gardez la réponse concise.\n\nContexte: {0} {1}\n\n"
+        "Question: {q}\n\nRéponse utile:", "Quelle est la hauteur de la tour ?", _FR),
+    "french, summarise": ("Résume le texte suivant :\n\n{0} {1}", "", _FR),
+    "french, documents given": ("Voici les documents fournis :\n{0}\n{1}\n\nQuelle est la hauteur de la tour ?", "Quelle est la hauteur de la tour ?", _FR),
+    "italian, laws": ("Testi normativi di riferimento:\n\n[1] codice, art. 1\n{0}\n\n[2] codice, art. 2\n{1}\n\nRispondi alla domanda basandoti sui testi sopra, se sono "
+        "pertinenti.\n\nDomanda: {q}", "Quanto è alta la torre?", ("La torre è alta 330 m.", "Gustave la aprì nel 1889.")),
+    "italian, order last": ("Contesto:\n{0}\n{1}\n\nDomanda: {q}\n\nRispondi alla domanda basandoti solo sul contesto fornito. Se non trovi la risposta, dillo.",
+        "Quanto è alta la torre?", ("La torre è alta 330 m.", "Gustave la aprì nel 1889.")),
+    "portuguese, minutes": ("Transcrição da reunião 'torre':\n{0}\n{1}\n\nPergunta: {q}", "Qual é a altura da torre?", ("A torre tem 330 m.", "Gustave abriu-a em 1889.")),
+    "portuguese, remark in the label": ("Conteúdo dos CVs (incluindo nome do ficheiro e URL):\n{0}\n{1}\n\nPergunta sobre os CVs:\n{q}\n\nPor favor, responda à pergunta com "
+        "base na informação dos CVs fornecidos.", "Qual é a altura da torre?", ("A torre tem 330 m.", "Gustave abriu-a em 1889.")),
+    "polish, knowledge base": ("Odpowiedz na pytanie na podstawie poniższej bazy wiedzy parafii.\nJeśli informacje są niepełne, wskaż to.\n\nBAZA WIEDZY:\n{0}\n{1}\n\nPYTANIE: {q}",
+        "Jak wysoka jest wieża?", ("Wieża ma 330 m wysokości.", "Gustave otworzył ją w 1889 roku.")),
+    "dutch, haystack": ("Beantwoord de vraag op basis van de context.\nContext:\n  Bestand: a.md\n  Inhoud: {0}\n  Bestand: b.md\n  Inhoud: {1}\nVraag: {q}", "Hoe hoog is de toren?",
+        ("De toren is 330 m hoog.", "Gustave opende hem in 1889.")),
+    "japanese, no question": ("以下のコンテキストに基づいて、ヒントを生成してください。\n\n【コンテキスト】\n{0}\n{1}", "", _JA),
+    "japanese, summarise": ("次の文章を要約してください。\n\n{0}{1}", "", _JA),
+    "korean, documents": ("다음 문서들을 참고하여 질문에 답하세요.\n\n문서:\n{0}\n{1}\n\n질문: {q}\n\n답변 시 출처를 반드시 명시하세요.", "탑의 높이는?", _KO),
+    "russian, files": ("Используй следующий контекст из нескольких файлов:\n\n--- FILE: a.md ---\n{0}\n--- FILE: b.md ---\n{1}\n\nВопрос: {q}", "Какова высота башни?", _RU),
+    "turkish, sources": ("Aşağıdaki bağlamı (context) kullanarak kullanıcı sorusunu cevapla.\n\nBAĞLAM:\n[Source: a]\n{0}\n\n[Source: b]\n{1}\n\nSORU:\n{q}\n\nCEVAP:", "Kule ne kadar yüksek?",
+        ("Kule 330 m yüksektir.", "Gustave onu 1889'da açtı.")),
+    "chinese, summarise": ("请总结以下文章：\n\n{0}{1}", "", _ZH),
+    "chinese, order last": ("【文档1】{0}\n【文档2】{1}\n\n请根据以上文档回答：{q}", "塔有多高？", _ZH),
+    "romanian": ("Context:\n{0}\n{1}\n\nÎntrebare: {q}\nRăspuns:", "Cât de înalt este turnul?", ("Turnul are 330 m.", "Gustave l-a deschis în 1889.")),
+    "indonesian": ("Gunakan konteks berikut untuk menjawab.\n\nKonteks:\n{0}\n{1}\n\nPertanyaan: {q}\nJawaban:", "Berapa tinggi menara?", ("Menara itu setinggi 330 m.", "Gustave membukanya pada 1889.")),
+    "persian": ("متن:\n{0}\n{1}\n\nسوال: {q}\nپاسخ:", "ارتفاع برج چقدر است؟", ("ارتفاع برج 330 متر است.", "گوستاو آن را در 1889 گشود.")),
+}  # fmt: skip
+"""Forms that were looked at after the search had been written."""

@@ -28,8 +28,8 @@ OWN_LABEL = re.compile(
     re.IGNORECASE,
 )
 """A label of the writer: what follows is no given text."""
-RULE = re.compile(r"[ \t]*(?:-{4,}|={4,}|_{4,}|\*{4,}|#{4,}|~{5,})[ \t]*$")
-SHORT_RULE = re.compile(r"[ \t]*(?:-{3,}|={3,}|_{3,}|\*{3,}|#{3,}|~{3,})[ \t]*$")
+RULE = re.compile(r"[ \t]*(?:# )?(?:-{4,}|={4,}|_{4,}|\*{4,}|#{4,}|~{5,})[ \t]*$")
+SHORT_RULE = re.compile(r"[ \t]*(?:# )?(?:-{3,}|={3,}|_{3,}|\*{3,}|#{3,}|~{3,})[ \t]*$")
 _NUMBERED = re.compile(
     r"[ \t]*(?:\[\d{1,3}\]|【\d{1,3}[^】\n]{0,20}】|(?:document|doc|source|passage|chunk|result|snippet) ?"
     r"(?:#?\d{1,3}|\[\d{1,3}\]|\(\d{1,3}\))[ \t]*(?::|\(|-|\.|$))",

@@ -19,7 +19,10 @@ _LONGEST_HEAD = 120
 _LONGEST_LEAD = 400
 """Characters of a line that may lead to given text, and say what to do with what stood above."""
 _MOST_WORDS_INLINE = 3
-_MOST_WORDS_BARE = 6
+_MOST_WORDS_BARE = 7
+_MOST_WORDS_SHOUTED = 5
+_MOST_WORDS_TITLE = 14
+"""Words of a label in capitals that begins with what it names."""
 _MOST_WORDS_ASKING = 9
 _LAST_ONLY = re.compile(
     r"(?:user|human|answer|response|output|input|rule|assistant|guideline|constraint|request|quer|prompt|task)"
@@ -37,6 +40,7 @@ _BOLD = re.compile(r"[ \t]*\*\*[^*\n]{1,80}\*\*[ \t]*$")
 _LINK = re.compile(r"\s*\(")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*")
 _PUNCTUATED = re.compile(r"[.!?](?:\s|\Z)|[。！？]")
+_REMARK = re.compile(r"\([^()\n]{1,80}\)")
 _LEADS_ON = re.compile(r"[:：]\s*$")
 
 
@@ -67,6 +71,8 @@ def read(line: str) -> Label | None:
     start = len(line) - len(line.lstrip(_MARKS))
     colon = _COLON.search(line, start, start + _LONGEST_HEAD)
     if colon is None:
+        if line.isupper() and len(line) <= _LONGEST_HEAD and len(vocabulary.words(line)) <= _MOST_WORDS_SHOUTED:
+            return _made(_of_shout(line), len(line))
         heading = len(line) <= _LONGEST_HEAD and (_HEADING.match(line) or _BOLD.match(line))
         return _made(_of_words(line, inline=False), len(line)) if heading else None
     end = colon.end() + len(line[colon.end() :]) - len(line[colon.end() :].lstrip("* "))
@@ -154,10 +160,18 @@ def _of_mark(head: str) -> Part | None:
     return next((part for word in found[:4] if (part := _part(word)) is not None), None)
 
 
+def _of_shout(line: str) -> Part | None:
+    """Return what a line of capitals opens or ends, such as ``START CONTEXT BLOCK``; a question in capitals is none."""
+    part = _of_mark(line) if any(map(str.isupper, line)) else None
+    return None if part is Part.OWN else part
+
+
 def _of_words(head: str, *, inline: bool) -> Part | None:
-    found = [] if _PUNCTUATED.search(head) else vocabulary.without_copula(vocabulary.words(head))
+    plain = _REMARK.sub(" ", head)
+    found = [] if _PUNCTUATED.search(plain) else vocabulary.without_copula(vocabulary.words(plain))
     if not found or len(found) > _MOST_WORDS_ASKING:
-        return None
+        title = found and not inline and plain.isupper() and len(found) <= _MOST_WORDS_TITLE
+        return Part.SOURCE if title and SOURCES in found[0].means else None
     if ASKS in found[-1].means or (ASKS in found[0].means and not _LAST_ONLY.match(found[0].text)):
         most = _MOST_WORDS_INLINE if inline or any(SOURCES in word.means for word in found) else _MOST_WORDS_ASKING
         return Part.OWN if len(found) <= most else None
@@ -165,7 +179,7 @@ def _of_words(head: str, *, inline: bool) -> Part | None:
         return None
     if len(found) > (_MOST_WORDS_INLINE if inline else _MOST_WORDS_BARE):
         return None
-    names = len(found) <= 4 or any(SOURCES in word.means for word in (found[0], found[-1]))
+    names = any(SOURCES in word.means for word in (*found[:3], found[-1]))
     if inline and (ENGLISH in found[0].means or "," in head):
         return Part.SOURCE if SOURCES in found[-1].means and "," not in head else None
     named = any(SOURCES in word.means for word in ((found[0], found[-1]) if inline else found))

@@ -173,14 +173,21 @@ def _led(text: str, lines: Sequence[Span], number: int, *, asks: int) -> tuple[i
         return number, end
     following = _next_line(text, lines, number)
     leads = leads or labels.leads(line)
-    if leads and following is not None and _twin(text, lines, following) is not None:
-        return number, end
+    if leads and (ruled := _ruled_off(text, lines, number)) is not None:
+        return ruled, lines[ruled][0]
     if leads and asks > end:
         return _behind_instructions(text, lines, number, asks)
     if leads and labels.works(line) and following is not None and following > number + 1:
         begin = _behind_orders(text, lines, following)
         return None if begin is None else (begin, lines[begin][0])
     return None
+
+
+def _ruled_off(text: str, lines: Sequence[Span], number: int) -> int | None:
+    """Return the rule that opens what a rule closes, near behind the line *number*."""
+    near = range(number + 1, min(number + 1 + _MOST_INSTRUCTIONS, len(lines)))
+    rule = next((n for n in near if blocks.SHORT_RULE.match(text[slice(*lines[n])])), None)
+    return None if rule is None or _twin(text, lines, rule) is None else rule
 
 
 def _behind_instructions(text: str, lines: Sequence[Span], number: int, asks: int) -> tuple[int, int] | None:
