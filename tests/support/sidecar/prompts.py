@@ -307,3 +307,38 @@ OTHERS: Mapping[str, tuple[str, str, tuple[str, str]]] = {
     "persian": ("متن:\n{0}\n{1}\n\nسوال: {q}\nپاسخ:", "ارتفاع برج چقدر است؟", ("ارتفاع برج 330 متر است.", "گوستاو آن را در 1889 گشود.")),
 }  # fmt: skip
 """Forms that were looked at after the search had been written."""
+
+OWN_WORDS = (
+    "I have two documents: a contract and an invoice. Which one comes first?",
+    "My file size: 3 MB. Is that too much?",
+    "Response time: 5 ms. Page owner: Ann. Is that fine?",
+    "Translate into French: good morning",
+    "Translate 'good morning' to French",
+    "Write a report on towers.\n\nUse a formal tone. Keep it under 300 words.\n\nThe deadline is Friday.",
+    "Summarize the contract and mail it to Bob.\n\nUse a formal tone. The deadline is Friday.",
+    "Send an email:\nTo: bob@acme.example\nSubject: Hello\nTell him that I am late.",
+    "I want to build an app.\n\n---\n\nIt should have a login.\n\n---\n\nIt should be blue.",
+    "Give me a table of the towers of Paris.",
+    "Please keep to these rules:\n- be short\n- be kind",
+    "Remember: the text has to be short, and no table is needed.",
+    "[ ] buy milk\n[x] call Ann\nWhat is left?",
+    "See [the report](https://a.example/report) and tell me what it says.",
+    "Is x < 3 and y > 5 and <b>bold</b>?",
+    "Reply to Bob: we accept the contract, and the price is fine.",
+    "Ich habe zwei Dokumente: einen Vertrag und eine Rechnung. Was kommt zuerst?",
+    "Schreib mir einen Text: er soll kurz sein und von Türmen handeln.",
+    "Kannst du mir den Inhalt des Vertrags erklären? Mir geht es um die Daten.",
+    "Mein Problem: der Bericht ist zu lang.",
+    "J'ai deux documents : un contrat et une facture. Lequel vient en premier ?",
+    "Écris-moi un texte : il doit parler de la tour.",
+    "Tengo dos documentos: un contrato y una factura. ¿Cuál va primero?",
+    "Ho due documenti: un contratto e una fattura. Quale viene prima?",
+    "Tenho dois documentos: um contrato e uma fatura. Qual vem primeiro?",
+    "Ik heb twee documenten: een contract en een factuur. Welke komt eerst?",
+    "Mam dwa dokumenty: umowę i fakturę. Który jest pierwszy?",
+    "У меня два документа: договор и счёт. Какой первый?",
+    "我有两个文件：合同和发票。哪个在前？",
+    "私は二つの文書があります：契約書と請求書です。どちらが先ですか？",
+    "İki belgem var: sözleşme ve fatura. Hangisi önce?",
+)
+"""What people write: nothing in it is given text."""

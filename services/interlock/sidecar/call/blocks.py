@@ -108,6 +108,8 @@ _GIVEN_TAGS = frozenset(
 """Elements that are given text, or a list of elements that are."""
 _SPEAKS_ON = re.compile(r"[ \t]+[a-z]|[`)\]'\",.]")
 _NEAR = 100
+LONGEST_SHOWN = 1000
+"""Characters of a line that may lead to examples."""
 _LOG_LINE = re.compile(
     r"[ \t]*(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d{1,2}/[A-Z][a-z]{2}/\d{4}:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d |\d\d:\d\d:\d\d[.,:\] ]"
     r"|\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\b[\]:| ])"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from interlock.sidecar.call import vocabulary
-from interlock.sidecar.call.vocabulary import ABOVE, ASKS, ENDS, ENGLISH, ORDERS, POINTS, SOURCES, WORKS, Word
+from interlock.sidecar.call.vocabulary import ABOVE, ASKS, ENDS, ENGLISH, ORDERS, POINTS, SHOWS, SOURCES, WORKS, Word
 
 _MARKS = " \t#*=-_~<>[]{}|+•【】「」『』《》〔〕`"
 _LONGEST_HEAD = 120
@@ -42,6 +42,9 @@ _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*")
 _PUNCTUATED = re.compile(r"[.!?](?:\s|\Z)|[。！？]")
 _REMARK = re.compile(r"\([^()\n]{1,80}\)")
 _LEADS_ON = re.compile(r"[:：]\s*$")
+
+
+_POSSESSIVES = frozenset(["my", "mein", "meine", "mon", "ma", "mes", "mi", "mis", "mio", "mia", "meu", "minha", "mijn"])
 
 
 class Part(Enum):
@@ -110,6 +113,17 @@ def works_on(line: str) -> int | None:
     ):
         return None
     return colon.end()
+
+
+def asks_for(head: str) -> bool:
+    """Whether a label is an order to make what it names: *Send an email:*."""
+    found = vocabulary.words(head)
+    return bool(found) and ORDERS in found[0].means and found[0].text not in _POSSESSIVES
+
+
+def shows(line: str) -> bool:
+    """Whether a heading is one of examples."""
+    return len(line) <= _LONGEST_HEAD and SHOWS in vocabulary.meanings(line)
 
 
 def points_back(line: str) -> bool:

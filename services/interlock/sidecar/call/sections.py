@@ -135,7 +135,7 @@ def _opened(text: str, lines: Sequence[Span], number: int, *, asks: int) -> tupl
     if _is_mail(text, lines, number) or (_is_first(text, start) and _twin(text, lines, number) is not None):
         return number, start
     label = _LABEL.match(line)
-    if label and (not line[label.end() :].strip() or not _IMPERATIVE.match(line.lstrip())):
+    if label and _says_what_follows(line, label.end()):
         return number, start + label.end()
     if _HEADING.match(line):
         return number, end
@@ -145,6 +145,13 @@ def _opened(text: str, lines: Sequence[Span], number: int, *, asks: int) -> tupl
     if not line.strip() or blocks.OWN_LABEL.match(line) or (said is not None and said.part is Part.OWN):
         return None
     return _led(text, lines, number, asks=asks)
+
+
+def _says_what_follows(line: str, end: int) -> bool:
+    """Whether a label says what follows, and is no order to make it."""
+    if labels.asks_for(line[:end]):
+        return False
+    return not line[end:].strip() or not _IMPERATIVE.match(line.lstrip())
 
 
 def _is_first(text: str, start: int) -> bool:

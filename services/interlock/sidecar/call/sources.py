@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from interlock.sidecar.call import blocks, sections
+from interlock.sidecar.call import blocks, examples, sections
 
 _TAG = re.compile(r"</?[^\W\d_][^<>]{0,400}>")
 MOST_READ = 300_000
@@ -69,6 +69,11 @@ def _taken(text: str) -> _Taken:
 
 
 def _find(text: str, taken: _Taken) -> None:
+    for span in blocks.elements(text):
+        taken.take(span, whole=False)
+    for span in blocks.fences(text):
+        taken.take(span, whole=True)
+    taken.bar(examples.find(text))
     for whole, finder in _FINDERS:
         for span in finder(text):
             taken.take(span, whole=whole)
@@ -91,10 +96,15 @@ class _Taken:
         self._text = text
         self.spans = list(spans)
         self._starts = [start for start, _, _ in self.spans]
+        self._barred: list[Span] = []
+
+    def bar(self, spans: Iterable[Span]) -> None:
+        """Take nothing more that lies in one of *spans*; one that begins in what is taken bars nothing."""
+        self._barred = sorted(span for span in spans if not self.covers(span[0]))
 
     def take(self, span: Span, *, whole: bool, around: bool = False) -> None:
         """Take a span that has text. One that overlaps another is left, or with *around* taken in the gaps."""
-        gaps = self._gaps(span)
+        gaps = [] if self._is_barred(span) else self._gaps(span)
         for start, end in gaps if around or gaps == [span] else []:
             if any(map(str.isalnum, self._text[start:end])):
                 place = bisect_left(self._starts, start)
@@ -102,9 +112,13 @@ class _Taken:
                 self.spans.insert(place, (start, end, whole))
 
     def covers(self, place: int) -> bool:
-        """Whether a character is taken."""
+        """Whether a character is taken, or in what is barred."""
         before = bisect_right(self._starts, place) - 1
-        return before >= 0 and place < self.spans[before][1]
+        return (before >= 0 and place < self.spans[before][1]) or self._is_barred((place, place))
+
+    def _is_barred(self, span: Span) -> bool:
+        before = bisect_right(self._barred, (span[0], len(self._text))) - 1
+        return before >= 0 and span[0] < self._barred[before][1] and span[1] <= self._barred[before][1]
 
     def outside(self) -> list[Span]:
         """Return what is not taken, in order."""
@@ -137,8 +151,6 @@ def _own(text: str, taken: _Taken) -> str:
 
 
 _FINDERS: Sequence[tuple[bool, Callable[[str], Iterator[Span]]]] = (
-    (False, blocks.elements),
-    (True, blocks.fences),
     (False, blocks.triple_quotes),
     (True, blocks.logs),
     (True, blocks.traces),
@@ -148,4 +160,4 @@ _FINDERS: Sequence[tuple[bool, Callable[[str], Iterator[Span]]]] = (
     (False, blocks.numbered),
     (False, blocks.quotes),
 )
-"""What is given text wherever it stands, and whether it stays whole; of two that overlap the first counts."""
+"""What is given text wherever it stands behind elements and fences, and whether it stays whole; of two that overlap the first counts."""

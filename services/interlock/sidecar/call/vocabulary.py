@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-SOURCES, ASKS, POINTS, ABOVE, WORKS, ORDERS, ENDS = "sources", "asks", "points", "above", "works", "orders", "ends"
+SOURCES, ASKS, POINTS, ABOVE, WORKS, ORDERS = "sources", "asks", "points", "above", "works", "orders"
+SHOWS, ENDS = "shows", "ends"
 """The meanings of a word; see ``words.toml``."""
 ENGLISH = "en"
 """What every word of the English list means besides."""
@@ -93,14 +94,16 @@ def _phrases(tokens: Sequence[str], known: _Vocabulary) -> Iterator[Word]:
 
 
 def _means(token: str, known: _Vocabulary) -> frozenset[str]:
-    """Return what a word may mean; a compound with hyphens is known by its last part, as *Lehrkonzept-Quellen* is."""
+    """Return what a word may mean; a compound with hyphens is known by its parts, as *Lehrkonzept-Quellen* is."""
     found = known.exact.get(token)
     if found is not None:
         return found
     for length in range(len(token), _SHORTEST_STEM - 1, -1):
         if (found := known.stems.get(token[:length])) is not None:
             return found
-    return _means(token.rpartition("-")[2], known) if "-" in token else _NOTHING
+    if "-" not in token:
+        return _NOTHING
+    return _means(token.rpartition("-")[2], known) or _means(token.partition("-")[0], known)
 
 
 @cache
