@@ -163,7 +163,6 @@ FRAMEWORKS: Mapping[str, str | list[Message]] = {
     "</source>\n</search_result>\n<search_result>\n<content>\n{1}\n</content>\n<source>\n2\n</source>\n</search_result>\n</search_results>\n\n{q}",
     "cohere, grounded": "## Task & Context\nYou answer questions.\n\n<results>\nDocument: 0\ntitle: Towers\ntext: {0}\n\nDocument: 1\ntitle: Years\ntext: {1}\n"
     "</results>\n\n{q}",
-    "airoboros": "BEGININPUT\nBEGINCONTEXT\nurl: https://a.example/1\nENDCONTEXT\n{0}\n{1}\nENDINPUT\nBEGININSTRUCTION\n{q}\nENDINSTRUCTION",
     "llama 2": "[INST]<<SYS>> You are an assistant for question-answering tasks. Use the following pieces of retrieved context.<</SYS>>\nQuestion: {q}\n"
     "Context: {0} {1}\nAnswer: [/INST]",
     # Shapes that need no word
@@ -195,21 +194,21 @@ _KO = ("탑의 높이는 330미터입니다.", "귀스타브가 1889년에 열�
 _RU = ("Высота башни 330 м.", "Гюстав открыл её в 1889 году.")
 
 LANGUAGES: Mapping[str, tuple[str, str, tuple[str, str]]] = {
-    "german, kontext": ("Beantworte die Frage basierend auf folgendem Kontext.\nWenn die Antwort nicht im Kontext steht, sage 'Ich weiß es nicht'.\n\n"
-        "Kontext:\n{0}\n{1}\n\nFrage: {q}\nAntwort:\n", "Wie hoch ist der Turm?", _DE),
-    "german, no label": ("Beantworten Sie die Frage nur anhand des folgenden Kontexts: \n{0}\n{1}\n---\nBeantworten Sie die Frage anhand des obigen "
-        "Kontexts: {q}\n", "Wie hoch ist der Turm?", _DE),
+    "german, kontext": (("Beantworte die Frage basierend auf folgendem Kontext.\nWenn die Antwort nicht im Kontext steht, sage 'Ich weiß es nicht'.\n\n"
+        "Kontext:\n{0}\n{1}\n\nFrage: {q}\nAntwort:\n"), "Wie hoch ist der Turm?", _DE),
+    "german, no label": (("Beantworten Sie die Frage nur anhand des folgenden Kontexts: \n{0}\n{1}\n---\nBeantworten Sie die Frage anhand des obigen "
+        "Kontexts: {q}\n"), "Wie hoch ist der Turm?", _DE),
     "german, compound": ("Frage: {q}\n\nLehrkonzept-Quellen:\n{0}\n{1}\n\nAufgabe:\nBeantworte die Frage in 3 bis 6 Sätzen.", "Wie hoch ist der Turm?", _DE),
     "german, headings": ("## Kontext\n{0}\n\n{1}\n\n## Frage\n{q}", "Wie hoch ist der Turm?", _DE),
     "german, summarise": ("Fasse den folgenden Text zusammen:\n\n{0} {1}", "", _DE),
-    "french, stuff": ("Utilisez les éléments de contexte suivants pour répondre à la question à la fin. Si vous ne connaissez pas la réponse, dites "
-        "simplement que vous ne savez pas.\n{0}\n{1}\nQuestion : {q}\nRéponse utile :", "Quelle est la hauteur de la tour ?", _FR),
+    "french, stuff": (("Utilisez les éléments de contexte suivants pour répondre à la question à la fin. Si vous ne connaissez pas la réponse, dites "
+        "simplement que vous ne savez pas.\n{0}\n{1}\nQuestion : {q}\nRéponse utile :"), "Quelle est la hauteur de la tour ?", _FR),
     "french, contexte": ("Contexte : \n{0}\n{1}\n\nQuestion : {q}\nRéponse :", "Quelle est la hauteur de la tour ?", _FR),
-    "spanish, contexto": ("Usa los siguientes fragmentos de contexto recuperado para responder a la pregunta del usuario.\n\nContexto:\n{0}\n{1}\n\nPregunta: "
-        "{q}", "¿Cuánto mide la torre?", _ES),
+    "spanish, contexto": (("Usa los siguientes fragmentos de contexto recuperado para responder a la pregunta del usuario.\n\nContexto:\n{0}\n{1}\n\nPregunta: "
+        "{q}"), "¿Cuánto mide la torre?", _ES),
     "spanish, recuperado": ("Contexto recuperado:\n{0}\n{1}\n\nPregunta:\n{q}", "¿Cuánto mide la torre?", _ES),
-    "italian, fonti": ("Rispondi alla domanda basandoti ESCLUSIVAMENTE sul contesto fornito.\n\nCONTESTO:\n[Fonte 1 — torri | doc: a]:\n{0}\n\n[Fonte 2 — anni | doc: b]:"
-        "\n{1}\n\nDOMANDA: {q}\n\nRISPOSTA:", "Quanto è alta la torre?", ("La torre è alta 330 m.", "Gustave la aprì nel 1889.")),
+    "italian, fonti": (("Rispondi alla domanda basandoti ESCLUSIVAMENTE sul contesto fornito.\n\nCONTESTO:\n[Fonte 1 — torri | doc: a]:\n{0}\n\n[Fonte 2 — anni | doc: b]:"
+        "\n{1}\n\nDOMANDA: {q}\n\nRISPOSTA:"), "Quanto è alta la torre?", ("La torre è alta 330 m.", "Gustave la aprì nel 1889.")),
     "italian, contenuto": ("DOCUMENTO: torri.pdf\n\nCONTENUTO RILEVANTE:\n{0}\n\n{1}\n\nDOMANDA: {q}\n\nRispondi alla domanda basandoti sui contenuti forniti sopra.",
         "Quanto è alta la torre?", ("La torre è alta 330 m.", "Gustave la aprì nel 1889.")),
     "portuguese, contexto": ("Responda à pergunta com base no contexto abaixo.\n\nContexto:\n{0}\n{1}\n\nPergunta:\n{q}\n\nResposta:", "Qual é a altura da torre?",
@@ -249,20 +248,26 @@ LANGUAGES: Mapping[str, tuple[str, str, tuple[str, str]]] = {
 }  # fmt: skip
 """By language: the template, its question, its documents."""
 
+NOT_READ: Mapping[str, str] = {
+    # Its words run together (BEGINCONTEXT), and "input" is what the writer gives elsewhere.
+    "airoboros": "BEGININPUT\nBEGINCONTEXT\nurl: https://a.example/1\nENDCONTEXT\n{0}\n{1}\nENDINPUT\nBEGININSTRUCTION\n{q}\nENDINSTRUCTION",
+}
+"""Forms whose documents count as the user's own words."""
+
 OTHERS: Mapping[str, tuple[str, str, tuple[str, str]]] = {
-    "a question behind above": ("Use the following pieces of context to answer the user's question.\n# If you don't know the answer, just say that you don't know."
+    "a question behind above": (("Use the following pieces of context to answer the user's question.\n# If you don't know the answer, just say that you don't know."
         "\n# ----------------------------------------------------------------\n{0}\n{1}\n# ----------------------------------------------------------------\n\n"
-        "The user's question that you have to answer from the above pieces of context is:\n{q}\n", ASKED, (TALL, BUILT)),
-    "information": ("Answer the following question based on the provided information.\n\nInformation:\n{0}\n{1}\n\nQuestion: {q}\n\nProvide a clear and concise "
-        "answer:", ASKED, (TALL, BUILT)),
+        "The user's question that you have to answer from the above pieces of context is:\n{q}\n"), ASKED, (TALL, BUILT)),
+    "information": (("Answer the following question based on the provided information.\n\nInformation:\n{0}\n{1}\n\nQuestion: {q}\n\nProvide a clear and concise "
+        "answer:"), ASKED, (TALL, BUILT)),
     "capitals": ("Use the following pieces of context to answer the question.\n\nCONTEXT:\n{0}\n{1}\n\nQUESTION:\n{q}\n\nANSWER (cite sources):", ASKED, (TALL, BUILT)),
-    "a context with a remark": ("You are concise.\n\nCONTEXT: (each item shown below; do NOT invent facts outside these)\n{0}\n{1}\nUSER: {q}\n\nINSTRUCTIONS:\n1. Use only "
-        "the context above.\n2. Provide a clear answer with numbered bullets.\n", ASKED, (TALL, BUILT)),
-    "two sections": ("You are an after-sales service assistant.\nYou will receive two sections: CONTEXT and QUESTION.\n\nRules:\n- Use only the information found in "
+    "a context with a remark": (("You are concise.\n\nCONTEXT: (each item shown below; do NOT invent facts outside these)\n{0}\n{1}\nUSER: {q}\n\nINSTRUCTIONS:\n1. Use only "
+        "the context above.\n2. Provide a clear answer with numbered bullets.\n"), ASKED, (TALL, BUILT)),
+    "two sections": (("You are an after-sales service assistant.\nYou will receive two sections: CONTEXT and QUESTION.\n\nRules:\n- Use only the information found in "
         "CONTEXT to answer the QUESTION.\n- Never invent details, policies, or procedures.\n\nOutput Format:\n1. Provide exactly 3 bullet points.\n\nCONTEXT:\n{0}\n{1}\n\n"
-        "QUESTION:\n{q}\n", ASKED, (TALL, BUILT)),
-    "documents with headings": ("## Document No & Rank: 1\n### Content: {0}\n\n## Document No & Rank: 2\n### Content: {1}\n\nBased only on the above documents, please generate "
-        "an answer for the user\n{q}\n## Answer:", ASKED, (TALL, BUILT)),
+        "QUESTION:\n{q}\n"), ASKED, (TALL, BUILT)),
+    "documents with headings": (("## Document No & Rank: 1\n### Content: {0}\n\n## Document No & Rank: 2\n### Content: {1}\n\nBased only on the above documents, please generate "
+        "an answer for the user\n{q}\n## Answer:"), ASKED, (TALL, BUILT)),
     "passages": ("Passages: {0} {1} \n\n Question: {q} \n\n Answer: ", ASKED, (TALL, BUILT)),
     "start context block": ("{q}\n\nSTART CONTEXT BLOCK\n{0}\n{1}\nEND OF CONTEXT BLOCK\n", ASKED, (TALL, BUILT)),
     "lightrag": ("---Role---\n\nYou are a helpful assistant.\n\n---Context---\n\n{0}\n{1}\n\n---User Query---\n\n{q}", ASKED, (TALL, BUILT)),
@@ -272,24 +277,24 @@ OTHERS: Mapping[str, tuple[str, str, tuple[str, str]]] = {
     "contents of a file": ("Contents of /docs/towers.md:\n\n{0}\n{1}\n\n{q}", ASKED, (TALL, BUILT)),
     "a thread": ("Can you sum this thread up for me?\n\n> On Monday, Ann wrote:\n> {0}\n> {1}", "", (TALL, BUILT)),
     "text first, order last": ("{0} {1} It has four feet and a restaurant.\n\nSummarize the text above in one sentence.", "", (TALL, BUILT)),
-    "search results": ("Web search results for \"tower\":\n\n1. Towers (https://a.example)\n{0}\n\n2. Years (https://b.example)\n{1}\n\n{q}", ASKED, (TALL, BUILT)),
+    "search results": ('Web search results for "tower":\n\n1. Towers (https://a.example)\n{0}\n\n2. Years (https://b.example)\n{1}\n\n{q}', ASKED, (TALL, BUILT)),
     "german, newsletter": ("Du bist ein hilfsreicher Assistent.\n\nNEWSLETTER/ARTIKEL-INHALT:\n{0}\n{1}\n\nFRAGE: {q}\n\nANWEISUNGEN:\n1. Bleibe bei den Fakten.", "Wie hoch ist der Turm?", _DE),
     "german, sources by number": ("Quelle 1:\n{0}\n\nQuelle 2:\n{1}\n\nNutzerfrage: {q}", "Wie hoch ist der Turm?", _DE),
     "german, translate": ("Übersetze den folgenden Text ins Englische:\n{0} {1}", "", _DE),
     "german, bold": ("**Frage:** {q}\n\n**Auszüge aus den Unterlagen:**\n{0}\n{1}", "Wie hoch ist der Turm?", _DE),
     "french, bulletins": ("CONTEXTE : {0}\n-------\nEXTRAIT DES BULLETINS OFFICIELS DES DÉLIBÉRATIONS DE LA VILLE DE PARIS :\n{1}\nHumain : {q}\nAssistant :",
         "Quelle est la hauteur de la tour ?", _FR),
-    "french, numbered orders": ("1. Utilisez les éléments de contexte suivants pour répondre à la question à la fin.\n2. Gardez la réponse concise.\n\nContexte: {0} {1}\n\n"
-        "Question: {q}\n\nRéponse utile:", "Quelle est la hauteur de la tour ?", _FR),
+    "french, numbered orders": (("1. Utilisez les éléments de contexte suivants pour répondre à la question à la fin.\n2. Gardez la réponse concise.\n\nContexte: {0} {1}\n\n"
+        "Question: {q}\n\nRéponse utile:"), "Quelle est la hauteur de la tour ?", _FR),
     "french, summarise": ("Résume le texte suivant :\n\n{0} {1}", "", _FR),
     "french, documents given": ("Voici les documents fournis :\n{0}\n{1}\n\nQuelle est la hauteur de la tour ?", "Quelle est la hauteur de la tour ?", _FR),
-    "italian, laws": ("Testi normativi di riferimento:\n\n[1] codice, art. 1\n{0}\n\n[2] codice, art. 2\n{1}\n\nRispondi alla domanda basandoti sui testi sopra, se sono "
-        "pertinenti.\n\nDomanda: {q}", "Quanto è alta la torre?", ("La torre è alta 330 m.", "Gustave la aprì nel 1889.")),
+    "italian, laws": (("Testi normativi di riferimento:\n\n[1] codice, art. 1\n{0}\n\n[2] codice, art. 2\n{1}\n\nRispondi alla domanda basandoti sui testi sopra, se sono "
+        "pertinenti.\n\nDomanda: {q}"), "Quanto è alta la torre?", ("La torre è alta 330 m.", "Gustave la aprì nel 1889.")),
     "italian, order last": ("Contesto:\n{0}\n{1}\n\nDomanda: {q}\n\nRispondi alla domanda basandoti solo sul contesto fornito. Se non trovi la risposta, dillo.",
         "Quanto è alta la torre?", ("La torre è alta 330 m.", "Gustave la aprì nel 1889.")),
     "portuguese, minutes": ("Transcrição da reunião 'torre':\n{0}\n{1}\n\nPergunta: {q}", "Qual é a altura da torre?", ("A torre tem 330 m.", "Gustave abriu-a em 1889.")),
-    "portuguese, remark in the label": ("Conteúdo dos CVs (incluindo nome do ficheiro e URL):\n{0}\n{1}\n\nPergunta sobre os CVs:\n{q}\n\nPor favor, responda à pergunta com "
-        "base na informação dos CVs fornecidos.", "Qual é a altura da torre?", ("A torre tem 330 m.", "Gustave abriu-a em 1889.")),
+    "portuguese, remark in the label": (("Conteúdo dos CVs (incluindo nome do ficheiro e URL):\n{0}\n{1}\n\nPergunta sobre os CVs:\n{q}\n\nPor favor, responda à pergunta com "
+        "base na informação dos CVs fornecidos."), "Qual é a altura da torre?", ("A torre tem 330 m.", "Gustave abriu-a em 1889.")),
     "polish, knowledge base": ("Odpowiedz na pytanie na podstawie poniższej bazy wiedzy parafii.\nJeśli informacje są niepełne, wskaż to.\n\nBAZA WIEDZY:\n{0}\n{1}\n\nPYTANIE: {q}",
         "Jak wysoka jest wieża?", ("Wieża ma 330 m wysokości.", "Gustave otworzył ją w 1889 roku.")),
     "dutch, haystack": ("Beantwoord de vraag op basis van de context.\nContext:\n  Bestand: a.md\n  Inhoud: {0}\n  Bestand: b.md\n  Inhoud: {1}\nVraag: {q}", "Hoe hoog is de toren?",

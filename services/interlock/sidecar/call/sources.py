@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from interlock.sidecar.call import blocks, examples, sections
+from interlock.sidecar.call import answers, blocks, examples, sections
 
 _TAG = re.compile(r"</?[^\W\d_][^<>]{0,400}>")
 MOST_READ = 300_000
@@ -46,12 +46,14 @@ class Parts:
     sources: tuple[GivenText, ...]
     own: str
     """The words of the one who writes, a line for each run of them."""
+    answered: str = ""
+    """What the model said before, told again here: no evidence of anything."""
 
 
 def read(text: str) -> Parts:
     """Return the given text and the own words of a message, each in order."""
     taken = _taken(text)
-    return Parts(tuple(taken.sources()), _own(text, taken))
+    return Parts(tuple(taken.sources()), *_own(text, taken))
 
 
 def _taken(text: str) -> _Taken:
@@ -143,18 +145,42 @@ class _Taken:
         return [*gaps, (at, span[1])] if at < span[1] else gaps
 
 
-def _own(text: str, taken: _Taken) -> str:
-    """Return the own words: what is not taken, without the labels that only said what follows."""
-    lines = [_TAG.sub(" ", line) for start, end in taken.outside() for line in text[start:end].splitlines()]
+def _own(text: str, taken: _Taken) -> tuple[str, str]:
+    """Return the own words and the earlier answers: what is not taken, without the labels that only said what follows."""
+    pieces = [text[start:end] for start, end in taken.outside()]
+    told = [piece[slice(*span)] for piece in pieces for span in _histories(piece)]
+    pieces = [_without(piece, list(_histories(piece))) for piece in pieces]
+    own, answered = answers.apart(_TAG.sub(" ", line) for piece in pieces for line in piece.splitlines())
+    return _joined(own), "\n".join([*told, _joined(answered)]).strip()
+
+
+def _joined(lines: Iterable[str]) -> str:
     kept = (line[sections.own_label(line) :] for line in lines if not sections.is_label(line))
     return "\n".join(line.strip() for line in kept if any(map(str.isalnum, line)))
+
+
+def _histories(text: str) -> Iterator[Span]:
+    if '"role"' in text:
+        yield from (span for span in blocks.json_values(text) if answers.is_history(text[slice(*span)]))
+
+
+def _without(text: str, spans: Sequence[Span]) -> str:
+    """Return a text without *spans*, which are in order."""
+    ends = [0, *(end for _, end in spans)]
+    starts = [*(start for start, _ in spans), len(text)]
+    return "\n".join(text[start:end] for start, end in zip(ends, starts, strict=True))
+
+
+def _data(text: str) -> Iterator[Span]:
+    """Yield JSON that is no conversation."""
+    yield from (span for span in blocks.json_values(text) if not answers.is_history(text[slice(*span)]))
 
 
 _FINDERS: Sequence[tuple[bool, Callable[[str], Iterator[Span]]]] = (
     (False, blocks.triple_quotes),
     (True, blocks.logs),
     (True, blocks.traces),
-    (True, blocks.json_values),
+    (True, _data),
     (True, blocks.tables),
     (False, blocks.quoted_lines),
     (False, blocks.numbered),
