@@ -62,3 +62,13 @@ def test_names_of_products_are_known_by_their_identifiers() -> None:
     assert not same_name("Java", "javascript")
     assert agree("3.12", "3.12.4")
     assert not agree("3.1", "3.12")
+
+
+def test_a_sum_for_several_is_no_other_price() -> None:
+    """Two at so much each come to twice as much; an amount that is no money is not multiplied."""
+    order = '[{"title": "Kettle", "quantity": 2, "unit_price_eur": 34.9}, {"title": "Scale", "quantity": 1, "unit_price_eur": 69.8}]'
+    memory = (
+        '[{"service": "catalog", "replicas": 4, "memory_gb": 1}, {"service": "reports", "replicas": 2, "memory_gb": 4}]'
+    )
+    assert ruled("The two kettles come to €69.80.", order)[0] == []
+    assert [each.source_value for each in ruled("The catalog service has 4 GB of memory.", memory)[0]] == ["1 GB"]

@@ -28,11 +28,12 @@ _LOOSE = word_set(
     "between recommended usually up all makes make"
 )
 _MADE = word_set(
-    "double doubled doubles twice half halved triple tripled times sum sums combined together overall difference share ratio average mean rest left remaining"
+    "double doubled doubles twice half halved triple tripled times sum sums combined together overall yearly annual annually weekly monthly daily difference share ratio average mean rest left remaining"
 )
 _LIMITS = frozenset(map(stem_of, word_set("max maximum min minimum limit most total number count size")))
 _COUNTS = word_set("quantity count stock units pieces items copies qty number")
 _LEAST_COUNT = 2
+_EXACT = 1e-6
 
 
 def other_amounts(
@@ -42,12 +43,17 @@ def other_amounts(
     words = {token.low for token in reading.tokens}
     if any(is_negator(word) for word in words) or ":" in reading.text or words & _MADE:
         return
-    stems = frozenset(stem_of(token.low) for token in reading.tokens if token.kind == WORD and token.low not in STOP)
+    taken = {n for value in values for n in range(value.first, value.last)}
+    stems = frozenset(
+        stem_of(token.low)
+        for n, token in enumerate(reading.tokens)
+        if token.kind == WORD and token.low not in STOP and n not in taken
+    )
     for value in values:
         if value in made or value.kind == ORDINAL or value.vague or value.label or value.moment is not None:
             continue
         if value.unit and value in untold:
-            found = _of_unit(value, stems, words, known)
+            found = _of_unit(value, values, stems, words, known)
         elif not value.unit and not words & _LOOSE:
             found = _before_key(reading, value, known) or _of_row(reading, value, known)
         else:
@@ -57,7 +63,9 @@ def other_amounts(
             yield Distortion(NUMBER_CHANGED, slot.field.value, value.text, scope.fact_id, slot.field.key.noun)
 
 
-def _of_unit(value: Value, stems: frozenset[str], words: set[str], known: Scopes) -> tuple[Scope, Slot] | None:
+def _of_unit(
+    value: Value, values: Sequence[Value], stems: frozenset[str], words: set[str], known: Scopes
+) -> tuple[Scope, Slot] | None:
     """Return the only field that a claim names all words of and whose amount is of a value's kind."""
     if words & (_LOOSE - {"up", "after"}):
         return None
@@ -69,7 +77,16 @@ def _of_unit(value: Value, stems: frozenset[str], words: set[str], known: Scopes
     if len({slot.field.value for _, slot in fitting}) != 1 or not fitting[0][1].values[0].unit:
         return None
     scope, slot = fitting[0]
-    return None if same(value, slot.values[0]) or _is_told(value, slot, scope, known) else fitting[0]
+    own = slot.values[0]
+    several = any(_is_times(value, own, each) for each in values if each is not value)
+    return None if same(value, own) or several or _is_told(value, slot, scope, known) else fitting[0]
+
+
+def _is_times(value: Value, own: Value, count: Value) -> bool:
+    """Whether an amount is a field's as many times as a claim says: two months' rent."""
+    if not (value.amount and own.amount and count.amount):
+        return False
+    return abs(value.amount / own.amount - count.amount / count.factor) < _EXACT
 
 
 def _before_key(reading: ValuesRead, value: Value, known: Scopes) -> tuple[Scope, Slot] | None:

@@ -100,7 +100,9 @@ def _of_another(
 
 
 def _is_multiple(value: Value, own: Value, values: Sequence[Value], record: Scope) -> bool:
-    """Whether a value is a field's times a count of the record or of the claim: two kettles, at so much each."""
+    """Whether a sum of money is a field's times a count of the record or of the claim: two kettles, at so much each."""
+    if value.kind != MONEY:
+        return False
     counts = [each for each in (*values, *(operand.value for operand in record.operands)) if not each.unit]
     return any(
         value.amount and own.amount and each.amount and abs(value.amount - own.amount * each.amount) < _EXACT

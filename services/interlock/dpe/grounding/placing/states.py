@@ -24,7 +24,7 @@ from interlock.dpe.values.frames import STOP
 from interlock.dpe.values.states import State, denied_form, is_negation, words_in
 
 _HEDGED = word_set(
-    "if unless whether when might could would should until once previously formerly earlier planned will shall except others other only "
+    "if unless whether when might could would should until once previously formerly earlier planned will shall out except others other only "
     "all most some every each both neither either rather instead than unlike"
 )
 _SPLITTING = frozenset({"and", "but", "while", "whereas", "although", "though"})
