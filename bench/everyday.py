@@ -1,9 +1,10 @@
 """How often everyday answers are judged right: pairs of a faithful answer and one with a single fact bent.
 
-    python -m bench.everyday [--by-kind]
+    python -m bench.everyday [--by-kind] [--structured]
 
 A pair is right when the faithful twin is LOW without a finding and the bent one is not LOW. Rows of ``dev`` were looked at when rules
-were written; rows of ``held`` were not, so that their figures are those to quote. Prints figures only, never a row.
+were written; rows of ``held`` were not, so that their figures are those to quote. ``--structured`` takes the pairs on settings, tables, lists of keys and code instead.
+Prints figures only, never a row.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from interlock.dpe.wiring import open_pipeline
 from interlock.runtime.settings.model import Settings
 
 FOLDER = Path(__file__).parent / "everyday_pairs"
+STRUCTURED = Path(__file__).parent / "structured_pairs"
 TARGETS = {"pairs right": 0.65, "faithful left alone": 0.88}
 
 
@@ -61,17 +63,18 @@ async def scored(files: Sequence[Path], pipeline: Any) -> tuple[Counter[str], di
     return every, kinds
 
 
-def figures(name: str, counts: Counter[str]) -> dict[str, dict[str, object]]:
+def figures(name: str, counts: Counter[str], *, of: str = "everyday") -> dict[str, dict[str, object]]:
     """Return the figures of a half, as shares of its rows."""
     shares = {
         "pairs right": counts["right"] / counts["pairs"],
         "faithful left alone": counts["clean"] / counts["pairs"],
         "faults noticed": counts["caught"] / counts["pairs"],
-        "faithful singles left alone": counts["faithful singles right"] / counts["faithful singles"],
-        "unfaithful singles noticed": counts["unfaithful singles right"] / counts["unfaithful singles"],
     }
+    for kind, what in (("faithful singles", "left alone"), ("unfaithful singles", "noticed")):
+        if counts[kind]:
+            shares[f"{kind} {what}"] = counts[f"{kind} right"] / counts[kind]
     return {
-        f"everyday, {name}: {what}": {
+        f"{of}, {name}: {what}": {
             "value": round(share, 3),
             "target": TARGETS.get(what),
             "better": "higher",
@@ -81,14 +84,15 @@ def figures(name: str, counts: Counter[str]) -> dict[str, dict[str, object]]:
     }
 
 
-async def measure(*, by_kind: bool) -> dict[str, dict[str, object]]:
+async def measure(*, by_kind: bool, structured: bool = False) -> dict[str, dict[str, object]]:
     """Return the figures of both halves."""
+    folder, of = (STRUCTURED, "structured") if structured else (FOLDER, "everyday")
     pipeline = open_pipeline(Settings())
     found: dict[str, dict[str, object]] = {}
     try:
         for half in ("dev", "held"):
-            every, kinds = await scored(sorted((FOLDER / half).glob("*.json")), pipeline)
-            found |= figures(half, every)
+            every, kinds = await scored(sorted((folder / half).glob("*.json")), pipeline)
+            found |= figures(half, every, of=of)
             for kind, counts in sorted(kinds.items()) if by_kind else ():
                 print(f"{half:5} {kind:28} {dict(counts)}", file=sys.stderr)
     finally:
@@ -97,4 +101,4 @@ async def measure(*, by_kind: bool) -> dict[str, dict[str, object]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(measure(by_kind="--by-kind" in sys.argv))))
+    print(json.dumps(asyncio.run(measure(by_kind="--by-kind" in sys.argv, structured="--structured" in sys.argv))))
