@@ -23,6 +23,8 @@ _CONVERSE_PAIRS = frozenset(
 _CONVERSE_VERBS = frozenset({"buy", "win"})
 _ORDERED = frozenset(map(sense_of, word_set("before after ahead behind above below first last early late")))
 _FIRST_AND_THEN = frozenset(map(sense_of, ("before", "after")))
+_PHASES = frozenset(map(sense_of, ("start", "end")))
+"""What everything does that lasts, so that the two are opposites only of one time."""
 _KINDS = frozenset({"opposite", "antonym"})
 
 
@@ -63,6 +65,8 @@ def _opposed(claim: SenseBag, source: SenseBag) -> Iterator[tuple[str, str]]:
     mine, its = claim.senses - shared, source.senses - shared
     for one in mine:
         for other in its:
+            if {one, other} == _PHASES and not any(c.isdigit() for word in shared for c in word):
+                continue
             if are_opposite(one, other) or _are_converse(one, other):
                 yield one, other
 
