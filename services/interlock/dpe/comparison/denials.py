@@ -31,7 +31,6 @@ _SAYS_NOTHING = {
     "no": word_set("doubt matter"),
     "nothing": word_set("but"),
     "none": word_set("other"),
-    "not": word_set("to"),
 }
 _CONNECTED = word_set("but and also as")
 _MOST_BETWEEN = 2

@@ -1,4 +1,4 @@
-"""Polarity and hedges: negation flips and dropped limits between a claim and its source (SPEC-005 §5.3).
+"""Polarity: negation flips between a claim and its source (SPEC-005 §5.3). Dropped limits are in ``stripping.py``.
 
 The words not and may are frequent, and paraphrases move them. A cue is therefore certain only where the claim copies
 its source except for that cue. Every other cue is a suspicion that the NLI model must confirm.
@@ -9,24 +9,19 @@ from dataclasses import dataclass
 
 from interlock.dpe.comparison import denials
 from interlock.dpe.comparison.alignment import Alignment, Edit, Element
-from interlock.dpe.comparison.cues import CONTEXT_STRIPPED, NEGATION_FLIP, Cue
+from interlock.dpe.comparison.cues import NEGATION_FLIP, Cue
 from interlock.dpe.comparison.denials import is_negator
-from interlock.dpe.comparison.hedges import CONDITIONS, STRICT, group_at, is_uncounted, kept
 from interlock.dpe.comparison.order import told_from_the_other_end
 from interlock.dpe.text.lexing import at
 from interlock.dpe.text.wordlists import word_set
-from interlock.dpe.values.figures import APPROXIMATE
 from interlock.dpe.values.frames import DIRECTIONS, STOP, Frame, FramedSentence, coverage, stem
 from interlock.dpe.values.quantities import Value, same
 
-_AUXILIARIES = word_set(
+AUXILIARIES = word_set(
     "do does did is are was were be been being am has have had will would shall should can could may might must "
     "to of the a an any some all both longer yet ever"
 )
 _FINITE = word_set("is are was were has have had do does did will would shall should can could may might must")
-_STRENGTHENERS = word_set(
-    "will all always every definitely certainly completely fully is are was were has have had do does"
-)
 _ADVERBS = {"up": "rose", "down": "fell"}
 _JOINING = word_set("but and or although though while whereas because yet")
 _OPENING = frozenset({",", ";", ":", "but", "and", "while", "whereas", "–", "—", "for", "in", "on", "at"})
@@ -36,13 +31,10 @@ _WEAK = word_set(
 )
 _SHORT = 4
 _ELLIPTIC = frozenset({"none", "nothing", "never", "not", "neither"})
-_AFTERWARDS = frozenset({"after", "afterwards", "afterward", "thereafter", "later", "then"})
 _ORDER = frozenset({"before", "after"})
 _PHASES = "start"
-_BOUNDS = frozenset({"most", "least"})
-_ROUNDING = frozenset({"nearly", "almost", "some"})
 _PREFIXES = ("un", "dis", "non", "in", "im", "il", "ir")
-_CERTAIN_COPY = 0.6
+CERTAIN_COPY = 0.6
 _FRAME_AGREES = 0.75
 
 
@@ -52,7 +44,7 @@ def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, f
         yield moved
     elif alignment is not None and alignment.is_copy:
         yield from _flipped_edits(alignment, claim, fact)
-    elif (source := _framed(sentence, fact)) is not None:
+    elif (source := framed(sentence, fact)) is not None:
         claim_negators, source_negators = (
             _negators_near(sentence, claim, source.bag),
             _negators_near(source, fact, sentence.bag),
@@ -92,7 +84,7 @@ def _moves_by(frame: Frame, value: Value) -> str:
     return word if word in DIRECTIONS else ""
 
 
-def _framed(sentence: FramedSentence, fact: Frame) -> FramedSentence | None:
+def framed(sentence: FramedSentence, fact: Frame) -> FramedSentence | None:
     """Return the source sentence that has nearly all content words of a claim's sentence."""
     if len(sentence.bag) < 2 or not fact.sentences:
         return None
@@ -102,7 +94,7 @@ def _framed(sentence: FramedSentence, fact: Frame) -> FramedSentence | None:
 
 def _flipped_edits(alignment: Alignment, claim: Frame, fact: Frame) -> Iterator[Cue]:
     flips_found: list[tuple[str, str]] = []
-    certain = alignment.copied >= _CERTAIN_COPY
+    certain = alignment.copied >= CERTAIN_COPY
     for edit in alignment.edits:
         claim_words, source_words = _marked(edit.claim, claim), _marked(edit.source, fact)
         if edit.beyond and (not any(word.denies for word in source_words) or _is_other_clause(edit, alignment)):
@@ -132,10 +124,6 @@ def _is_other_clause(edit: Edit, alignment: Alignment) -> bool:
     """Whether the source text beyond the claim is a separate clause: he needs rest, but will not be operated on."""
     opens = edit is alignment.edits[0] and edit.source[0].first == alignment.source.first
     return edit.source[-1].word in _JOINING if opens else edit.source[0].word in _JOINING | {"none"}
-
-
-def _words(elements: Sequence[Element]) -> list[str]:
-    return [element.word for element in elements]
 
 
 def _polarity_flip(claim_words: Sequence[_Word], source_words: Sequence[_Word]) -> tuple[str, str] | None:
@@ -171,11 +159,11 @@ def _affirmed(words: Sequence[_Word]) -> Sequence[_Word]:
 
 
 def _is_told(word: _Word) -> bool:
-    return _is_content(word.word) and not word.denies
+    return is_content(word.word) and not word.denies
 
 
-def _is_content(word: str) -> bool:
-    return word not in STOP and not is_negator(word) and word not in _AUXILIARIES
+def is_content(word: str) -> bool:
+    return word not in STOP and not is_negator(word) and word not in AUXILIARIES
 
 
 def _are_opposite(one: str, other: str) -> bool:
@@ -196,7 +184,7 @@ def _only_flips(claim_words: Sequence[_Word], source_words: Sequence[_Word]) -> 
         for each in (one.word, other.word)
     }
     return all(
-        each.word in STOP or each.word in _AUXILIARIES or is_negator(each.word) or each.word in paired
+        each.word in STOP or each.word in AUXILIARIES or is_negator(each.word) or each.word in paired
         for each in (*claim_words, *source_words)
     )
 
@@ -209,14 +197,16 @@ def _negators_near(sentence: FramedSentence, frame: Frame, words: frozenset[str]
         if low in denials.EXCLUDING:
             found.append(low)  # seepage is excluded: it is not covered
         elif not _prefers(sentence, frame, index, words):
-            scope = _denied_words(sentence, frame, index)
-            ends = low in _ELLIPTIC and (not scope or at(frame.tokens, index + 1).low in _OPENING)
-            whole = _elliptic_words(sentence, frame, index) if ends else []
-            if (whole and (all(word in words for word in whole))) or (
-                not ends and any(word in words for word in scope)
-            ):
-                found.append(low)
+            found += [low] if _reaches(sentence, frame, index, words) else []
     return found
+
+
+def _reaches(sentence: FramedSentence, frame: Frame, index: int, words: frozenset[str]) -> bool:
+    """Whether what a negator denies is said in *words* too, as it is or with a prefix that denies it."""
+    scope = _denied_words(sentence, frame, index)
+    if frame.tokens[index].low in _ELLIPTIC and (not scope or at(frame.tokens, index + 1).low in _OPENING):
+        return all(word in words for word in _elliptic_words(sentence, frame, index))
+    return any(word in words or any(prefix + word in words for prefix in _PREFIXES) for word in scope)
 
 
 def _denied_words(sentence: FramedSentence, frame: Frame, index: int) -> list[str]:
@@ -224,7 +214,8 @@ def _denied_words(sentence: FramedSentence, frame: Frame, index: int) -> list[st
     after = [(place, word) for place, word in sentence.stems if place > index]
     while len(after) > 1 and _is_weak(frame.tokens[after[0][0]].low):
         after = after[1:]
-    return [word for _, word in after[:1]]
+    obliged = any(at(frame.tokens, place).low == "to" for place in range(index + 1, index + 4))
+    return [word for _, word in after[: 2 if obliged else 1]]  # need not submit a form: needs no form
 
 
 def _is_weak(low: str) -> bool:
@@ -287,105 +278,3 @@ def _sides(sentence: FramedSentence, frame: Frame) -> dict[str, tuple[int, str]]
             seen = sides.get(family)
             sides[family] = (side, low) if seen is None or seen[0] == side else (-1, low)
     return sides
-
-
-def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
-    """Yield a cue when a claim's sentence drops a limit of its source."""
-    if alignment is not None and alignment.is_copy:
-        keeps = kept(claim.tokens, (element.first for edit in alignment.edits for element in edit.claim))
-        for edit in alignment.edits:
-            limits = _stripped_edit(edit, keeps, claim, fact)
-            claim_words = _words(edit.claim)
-            rounding = _rounds_value(edit, fact)
-            if not limits or (rounding and any(word in APPROXIMATE for word in claim_words)):
-                continue  # nearly 50 %, about 50 %
-            shown = fact.written(edit.source[limits[0]].first, edit.source[-1].last)
-            simple = not rounding and _only_limits(claim_words, limits, _words(edit.source))
-            certain = (
-                simple and alignment.copied >= _CERTAIN_COPY and _is_alone(edit, alignment, replaced=bool(claim_words))
-            )
-            yield Cue(CONTEXT_STRIPPED, shown, " ".join(claim_words), certain=certain)
-            return
-    elif (source := _framed(sentence, fact)) is not None:
-        keeps = kept(claim.tokens, range(sentence.first, sentence.last))
-        for index in range(source.first, source.last):
-            group = group_at(fact.tokens, index)
-            scope = [stemmed for place, stemmed in source.stems if place > index][:2]
-            uncounted = is_uncounted(fact.tokens, index) or _bounds_another(index, claim, fact)
-            uncounted = uncounted or (fact.tokens[index].low == "until" and _is_afterwards(sentence, claim))
-            uncounted = uncounted or _is_dated(index, fact)
-            if group not in {"", "bound", *keeps} and not uncounted and any(each in sentence.bag for each in scope):
-                yield Cue(CONTEXT_STRIPPED, fact.tokens[index].low, "", certain=False)
-                return
-
-
-def _is_dated(index: int, fact: Frame) -> bool:
-    """Whether a word is part of a date: the month of 14 May supposes nothing."""
-    return any(value.moment is not None and value.first <= index < value.last for value in fact.values)
-
-
-def _is_afterwards(sentence: FramedSentence, claim: Frame) -> bool:
-    """Whether a claim says of itself that it is about the time after a limit: *after that*, *afterwards*."""
-    return any(token.low in _AFTERWARDS for token in claim.tokens[sentence.first : sentence.last])
-
-
-def _is_alone(edit: Edit, alignment: Alignment, *, replaced: bool) -> bool:
-    """Whether an edit is the only one. If it *replaced* a word, the claim may leave others out."""
-    others = (each for each in alignment.edits if each is not edit)
-    return all(each.beyond or (replaced and not each.claim) for each in others)
-
-
-def _stripped_edit(edit: Edit, keeps: frozenset[str], claim: Frame, fact: Frame) -> list[int]:
-    """Return the indexes of the limits that an edit drops. A limit dropped with its scope does not count."""
-    source_words = _words(edit.source)
-    limits = [
-        place
-        for place, element in enumerate(edit.source)
-        if group_at(fact.tokens, element.first) not in {"", *keeps}
-        and not _is_dated(element.first, fact)
-        and not _dropped_with_value(edit, place, fact)
-        and not _bounds_another(element.first, claim, fact)
-        and (edit.claim or not is_uncounted(fact.tokens, element.first))
-    ]
-    if not limits or (source_words[limits[0]] in CONDITIONS and limits[0] <= 1):
-        return limits
-    others = [place for place, word in enumerate(source_words) if _is_content(word) and place not in limits]
-    replaced = any(_is_content(word) for word in _words(edit.claim))
-    dropped = not replaced and any(place > limits[-1] for place in others)
-    return [] if len(others) > 1 or dropped else limits
-
-
-def _bounds_another(index: int, claim: Frame, fact: Frame) -> bool:
-    """Whether a word is the *most* or *least* of a bound on a figure that the claim does not state: at most 12 replicas."""
-    if fact.tokens[index].low not in _BOUNDS or index == 0 or fact.tokens[index - 1].low != "at":
-        return False
-    bounded = [value for value in fact.values if value.first in {index - 1, index, index + 1}]
-    return bool(bounded) and not {value.amount for value in bounded} & {each.amount for each in claim.values}
-
-
-def _dropped_with_value(edit: Edit, place: int, fact: Frame) -> bool:
-    """Whether a rounding word was dropped together with its figure: (almost £17,000)."""
-    rounds = fact.tokens[edit.source[place].first].low in _ROUNDING
-    follows = edit.source[place + 1 : place + 2]
-    return rounds and any(each.value for each in follows) and not any(each.value for each in edit.claim)
-
-
-def _rounds_value(edit: Edit, fact: Frame) -> bool:
-    """Whether an edit drops only words that round the next figure: nearly 50 %, some 300."""
-    starts = {value.first for value in fact.values}
-    return all(
-        fact.tokens[each.first].low in _ROUNDING and each.last in starts for each in edit.source if each.value is None
-    )
-
-
-def _only_limits(claim_words: Sequence[str], limits: Sequence[int], source_words: Sequence[str]) -> bool:
-    """Whether an edit drops only limits and function words, and adds no more than is, will or all."""
-    if "can" in claim_words:
-        return False  # may and could, rephrased
-    if not claim_words and limits[0] == 0 and source_words[0] in STRICT:
-        return True
-    dropped = all(
-        place in limits or word in _AUXILIARIES or word in STOP or (word.endswith("ly") and place + 1 in limits)
-        for place, word in enumerate(source_words)
-    )
-    return dropped and all(word in _STRENGTHENERS or word in _AUXILIARIES or word in STOP for word in claim_words)

@@ -45,7 +45,8 @@ class Norm(Enum):
 class Normed:
     """An act with the norm that a sentence states of it: its sense, the senses of what it is done to and of all around it.
 
-    ``limited``: it holds in one case only; ``narrow``: of some only, *honey harvested in May*.
+    ``limited``: it holds in one case only; ``narrow``: of some only, *honey harvested in May*. ``excepted``: not in
+    one case, *unless it is dry*.
     """
 
     norm: Norm
@@ -55,6 +56,7 @@ class Normed:
     text: str
     limited: bool
     narrow: bool
+    excepted: bool = False
 
 
 def norms(sentence: Any) -> tuple[Normed, ...]:
@@ -148,9 +150,9 @@ def _normed(norm: Norm, verb: Any, act: str, things: list[Any]) -> Normed:
         c.dep_ in {"advcl", "prep"} and c.lower_ in _LIMITING for c in verb.head.children
     )
     held = frozenset(word for thing in things if thing.pos_ in _NAMING for word in fillers(thing)[0].words) - {act}
-    return Normed(
-        norm, act, held, around, " ".join(t.text for t in inside), limited, any(_is_narrow(t, verb) for t in things)
-    )
+    excepted = any(c.dep_ == "advcl" and any(g.lower_ == "unless" for g in c.children) for c in verb.children)
+    narrow = any(_is_narrow(t, verb) for t in things)
+    return Normed(norm, act, held, around, " ".join(t.text for t in inside), limited, narrow, excepted)
 
 
 def _is_narrow(thing: Any, verb: Any) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from interlock.dpe.comparison.bindings.causes import causes
 from interlock.dpe.comparison.bindings.clauses import SenseBag, clauses
 from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.comparison.bindings.frames import PredicateFrame, frames
@@ -34,6 +35,7 @@ class ReadSentence:
     whole: Piece | None = None
     senses: frozenset[str] = frozenset()
     orders: tuple[Order, ...] = ()
+    causes: tuple[Order, ...] = ()
     parted: Parted = WHOLE
     ties: Ties = NONE
     norms: tuple[Normed, ...] = ()
@@ -58,5 +60,5 @@ def passage(sentence: Any) -> ReadSentence:
     single = whole(sentence)
     return ReadSentence(
         sentence.text.strip(), framed, limits(sentence), held, word, content, clauses=found,
-        orders=orders(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
+        orders=orders(sentence), causes=causes(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
     )  # fmt: skip

@@ -80,7 +80,7 @@ def unbounded(claim: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
             found = (
                 _denied(claim, other, stated, aligned)
                 or _widened(claim, stated, aligned=other in aligned)
-                or _turned(claim, other, stated, aligned=other in aligned)
+                or _turned(claim, other, stated, aligned=_is_of_its_things(claim, other, evidence))
             )
             if found is not None and not _says_so(found, evidence):
                 return _finding("condition", stated.text, found.text, other.text, other.fact_id)
@@ -98,6 +98,11 @@ def _is_about(claim: ReadSentence, source: ReadSentence, evidence: Evidence) -> 
     return any(
         evidence.agrees(mine, its) for mine in claim.frames for its in source.frames if mine.negated == its.negated
     )
+
+
+def _is_of_its_things(claim: ReadSentence, source: ReadSentence, evidence: Evidence) -> bool:
+    """Whether a source's sentence says something of the same things, be it the opposite."""
+    return any(evidence.agrees(mine, its) for mine in claim.frames for its in source.frames)
 
 
 def _denied(claim: ReadSentence, source: ReadSentence, stated: Limit, aligned: list[ReadSentence]) -> Limit | None:
