@@ -89,8 +89,10 @@ def _limits(tokens: Sequence[Any]) -> Iterator[Limit]:
             )
         ):
             yield _limit(LimitKind.ALWAYS, tokens, n)
-        elif (low in _EXCEPTING and not (low == "save" and following[:1] != ["for"])) or (
-            low in {"other", "apart"} and following[:1] in (["than"], ["from"])
+        elif (
+            (low in _EXCEPTING and not (low == "save" and following[:1] != ["for"]))
+            or (low in {"other", "apart"} and following[:1] in (["than"], ["from"]))
+            or (low == "without" and _is_denied(tokens[:n]) and token.dep_ == "prep")
         ):
             yield _limit(LimitKind.UNLESS, tokens, n)
         elif low == "only" and not _counts(tokens, n):

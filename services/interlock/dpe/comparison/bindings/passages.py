@@ -11,6 +11,7 @@ from interlock.dpe.comparison.bindings.clauses import SenseBag, clauses
 from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.comparison.bindings.frames import PredicateFrame, frames
 from interlock.dpe.comparison.bindings.limits import Limit, degree, limits
+from interlock.dpe.comparison.bindings.needs import Need, needs
 from interlock.dpe.comparison.bindings.norms import Normed, norms
 from interlock.dpe.comparison.bindings.order import Order, orders
 from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, Parted, parted
@@ -39,6 +40,7 @@ class ReadSentence:
     parted: Parted = WHOLE
     ties: Ties = NONE
     norms: tuple[Normed, ...] = ()
+    needs: tuple[Need, ...] = ()
 
     @cached_property
     def bag(self) -> frozenset[str]:
@@ -60,5 +62,5 @@ def passage(sentence: Any) -> ReadSentence:
     single = whole(sentence)
     return ReadSentence(
         sentence.text.strip(), framed, limits(sentence), held, word, content, clauses=found,
-        orders=orders(sentence), causes=causes(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
+        orders=orders(sentence), causes=causes(sentence), needs=needs(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
     )  # fmt: skip

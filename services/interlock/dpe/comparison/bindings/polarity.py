@@ -31,10 +31,7 @@ def reversed_predicate(claim: PredicateFrame, evidence: Evidence) -> Misbinding 
     same_way += [each.frame for each in evidence.opposite(claim) if each.frame.negated != claim.negated]
     if not against or any(_may_mean(claim, each, evidence) for each in same_way):
         return None
-    for each in against:
-        if _is_of_the_same(claim, each.frame, evidence):
-            return _finding(claim, each)
-    return None
+    return next((_finding(claim, each) for each in against if _is_of_the_same(claim, each.frame, evidence)), None)
 
 
 def turned_setting(claim: PredicateFrame, evidence: Evidence) -> Misbinding | None:
@@ -63,9 +60,16 @@ def _may_mean(claim: PredicateFrame, source: PredicateFrame, evidence: Evidence)
     if not slots:
         return True
     found = [evidence.likeness(claim.slots[slot], source.slots[slot]) for slot in slots]
-    if Likeness.APART in found:
+    if Likeness.APART in found or _is_of_another(claim, source):
         return False
     return Likeness.SAME in found or any(f.kind is FillerKind.UNKNOWN for slot in slots for f in source.slots[slot])
+
+
+def _is_of_another(claim: PredicateFrame, source: PredicateFrame) -> bool:
+    """Whether a frame is of another object, told beside the claim's own: *it covers accidents but excludes dental care*."""
+    mine, its = claim.slots.get("object", ()), source.slots.get("object", ())
+    plain = all(f.kind in {FillerKind.NOUN, FillerKind.NAME} and f.words for f in (*mine, *its))
+    return bool(mine and its) and plain and not any(f.all & g.all or f.deep & g.all for f in mine for g in its)
 
 
 def _is_of_the_same(claim: PredicateFrame, source: PredicateFrame, evidence: Evidence) -> bool:

@@ -164,7 +164,7 @@ def _turned(claim: ReadSentence, source: ReadSentence, stated: Limit, *, aligned
 def _denials(sentence: ReadSentence, limit: Limit) -> int:
     """Count what denies in a limit and in what it limits: *not unless it is dry* allows what *only if it is dry* does."""
     words = limit.text.lower().replace("n't", " not").split()
-    inside = sum(word in _DENYING for word in words) - (limit.kind is LimitKind.UNLESS and words[0] in _ASKING)
+    inside = sum(word in _DENYING for word in words[1:]) - (limit.kind is LimitKind.UNLESS and words[0] in _ASKING)
     limited = [each for each in sentence.frames if not each.noun and not each.hypothetical]
     main = next((each for each in limited if each.at == limit.at), limited[0] if limited else None)
     return int(limit.kind is LimitKind.UNLESS) + inside + (main is not None and main.negated)
