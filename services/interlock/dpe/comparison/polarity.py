@@ -43,7 +43,10 @@ def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, f
     if (moved := _moved_otherwise(sentence, claim, fact)) is not None:
         yield moved
     elif alignment is not None and alignment.is_copy:
-        yield from _flipped_edits(alignment, claim, fact)
+        for cue in _flipped_edits(alignment, claim, fact):
+            phases = {DIRECTIONS.get(word, ("",))[0] for word in (cue.source_value, cue.claim_value)} == {_PHASES}
+            if not (phases and _of_other_times(sentence, alignment.source)):
+                yield cue
     elif (source := framed(sentence, fact)) is not None:
         claim_negators, source_negators = (
             _negators_near(sentence, claim, source.bag),
@@ -97,7 +100,7 @@ def _flipped_edits(alignment: Alignment, claim: Frame, fact: Frame) -> Iterator[
     certain = alignment.copied >= CERTAIN_COPY
     for edit in alignment.edits:
         claim_words, source_words = _marked(edit.claim, claim), _marked(edit.source, fact)
-        if edit.beyond and (not any(word.denies for word in source_words) or _is_other_clause(edit, alignment)):
+        if edit.beyond and (not any(word.denies for word in source_words) or _is_other_clause(edit, alignment, fact)):
             continue  # the claim was cut out of its source
         flip = _polarity_flip(claim_words, source_words)
         if flip is not None:
@@ -120,10 +123,12 @@ def _marked(elements: Sequence[Element], frame: Frame) -> list[_Word]:
     return [_Word(each.word, denials.denies(frame.tokens, each.first)) for each in elements]
 
 
-def _is_other_clause(edit: Edit, alignment: Alignment) -> bool:
+def _is_other_clause(edit: Edit, alignment: Alignment, fact: Frame) -> bool:
     """Whether the source text beyond the claim is a separate clause: he needs rest, but will not be operated on."""
     opens = edit is alignment.edits[0] and edit.source[0].first == alignment.source.first
-    return edit.source[-1].word in _JOINING if opens else edit.source[0].word in _JOINING | {"none"}
+    if opens:
+        return edit.source[-1].word in _JOINING
+    return edit.source[0].word in _JOINING or at(fact.tokens, edit.source[0].first - 1).text in {",", ";"}
 
 
 def _polarity_flip(claim_words: Sequence[_Word], source_words: Sequence[_Word]) -> tuple[str, str] | None:
@@ -205,7 +210,8 @@ def _reaches(sentence: FramedSentence, frame: Frame, index: int, words: frozense
     """Whether what a negator denies is said in *words* too, as it is or with a prefix that denies it."""
     scope = _denied_words(sentence, frame, index)
     if frame.tokens[index].low in _ELLIPTIC and (not scope or at(frame.tokens, index + 1).low in _OPENING):
-        return all(word in words for word in _elliptic_words(sentence, frame, index))
+        whole = _elliptic_words(sentence, frame, index)  # of the southern region nothing is said of the northern one
+        return all(word in words and not word.startswith("±") for word in whole)
     return any(word in words or any(prefix + word in words for prefix in _PREFIXES) for word in scope)
 
 
@@ -254,14 +260,15 @@ def _opposite_words(
         and source_sides[family][0] != side
         and side >= 0
         and source_sides[family][0] >= 0
-        and not (family == _PHASES and not _of_one_time(sentence, source))
+        and not (family == _PHASES and _of_other_times(sentence, source))
         and not (family in _ORDER and told_from_the_other_end(_text(sentence, claim), _text(source, fact)))
     ]
 
 
-def _of_one_time(sentence: FramedSentence, source: FramedSentence) -> bool:
-    """Whether two sentences state one date: a term that ends does not deny that it begins."""
-    return any(value.moment is not None and same(value, each) for value in sentence.values for each in source.values)
+def _of_other_times(sentence: FramedSentence, source: FramedSentence) -> bool:
+    """Whether two sentences date what they tell, and differently: a term that ends does not deny that it begins."""
+    dates = [[value for value in each.values if value.moment is not None] for each in (sentence, source)]
+    return any(dates) and not any(one.moment == other.moment for one in dates[0] for other in dates[1])
 
 
 def _text(sentence: FramedSentence, frame: Frame) -> str:

@@ -106,10 +106,10 @@ def _wrong_dates(claim: Claim, shown: ClaimEvidence) -> Iterator[Distortion]:
     stated = extraction.read(shown.premise).values
     for right, value in wrong_spans(reading):
         if not any(same(value, each) for each in stated):
-            yield Distortion(NUMBER_CHANGED, right, value.text, shown.fact_id, slot="calendar")
+            yield Distortion(NUMBER_CHANGED, right, value.text, shown.fact_id, slot="when")
     for right, value in misnamed_weekdays(reading):
         if not any(each.moment and value.moment and covers(each.moment, value.moment) for each in stated):
-            yield Distortion(DATE_SHIFTED, right, value.text, shown.fact_id, slot="calendar")
+            yield Distortion(DATE_SHIFTED, right, value.text, shown.fact_id, slot="when")
 
 
 def with_bindings(found: Distortions, bound: Distortions) -> dict[str, tuple[Distortion, ...]]:

@@ -17,7 +17,13 @@ def turned_need(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
             continue
         its, source = about[0]
         return Misbinding(
-            NEGATION_FLIP, "need", _told(its), _told(mine), source.text, source.fact_id, about=mine.around | mine.own
+            NEGATION_FLIP,
+            "condition",
+            _told(its),
+            _told(mine),
+            source.text,
+            source.fact_id,
+            about=mine.around | mine.own,
         )
     return None
 
