@@ -49,7 +49,6 @@ def test_a_word_denies_where_it_stands(text, denying):
         ("It is not impossible to order books from abroad.", "Books can be ordered from abroad.", "It is impossible to order books from abroad."),
         ("Neither the trainer nor the manager signed the form.", "The trainer and the manager did not sign the form.", "The trainer and the manager signed the form."),
         ("You do not have to submit a certificate.", "You need no certificate.", "You have to submit a certificate."),
-        ("The northern region was affected, the southern region was not.", "It was the northern region that was affected.", "The northern region was spared."),
         ("Two letters are needed for the long course, none for the short course.", "Two letters are needed for the long course.", "Two letters are not needed for the long course."),
     ],
 )  # fmt: skip
@@ -57,6 +56,12 @@ def test_only_the_other_polarity_is_a_flip(source, faithful, bent):
     """What denies is counted on both sides, whatever word denies."""
     assert not flipped(faithful, source)
     assert flipped(bent, source)
+
+
+def test_a_denial_of_another_is_none():
+    """What is said not to be of the southern region says nothing of the northern one."""
+    source = "The northern region was affected, the southern region was not."
+    assert not flipped("It was the northern region that was affected.", source)
 
 
 def test_what_ends_does_not_deny_that_it_begins():

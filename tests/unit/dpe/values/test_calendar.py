@@ -38,6 +38,10 @@ def follows(claim, *sources):
         ("the bridge is ready by the end of {}", "November 2026", "August 2026", ["Work starts in October 2025 and takes 14 months."]),
         ("it took {}", "15 months", "25 months", ["from March 2022 to June 2023."]),
         ("it is open for {}", "78 days", "80 days", ["from 10 January 2025 to 28 March 2025."]),
+        ("the last one is on {}", "23 December 2025", "9 December 2025", ["There are 12 weekly sessions from 7 October 2025."]),
+        ("the last is due on {}", "15 June 2025", "15 August 2025", ["They make 6 monthly payments from 15 January 2025."]),
+        ("she is 67 on {}", "30 September 2037", "30 September 2035", ["She was born on 30 September 1970."]),
+        ("it is shut for nearly {}", "ten weeks", "six weeks", ["from 6 January to 14 March 2025, days and weeks."]),
         ("the agreement lasted {}", "six months", "eight months", ["from 1 March 2024 to 31 August 2024."]),
     ],
 )  # fmt: skip
@@ -79,5 +83,7 @@ def test_a_period_that_its_own_dates_refute_is_found(text, found):
 
 def test_a_date_that_names_another_weekday_is_found():
     """14 February 2025 was a Friday."""
+    assert [right for right, _ in misnamed_weekdays(read("It was on 14 February 2025, a Monday."))] == ["Friday"]
+    assert not list(misnamed_weekdays(read("It was on 14 February 2025, a Friday, and on 3 March 2025, Monday aside.")))
     assert [right for right, _ in misnamed_weekdays(read("It was on Monday, 14 February 2025."))] == ["Friday"]
     assert not list(misnamed_weekdays(read("It was on Friday, 14 February 2025, and on Monday 14 February.")))

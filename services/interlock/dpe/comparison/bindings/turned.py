@@ -65,10 +65,16 @@ def _opposed(claim: SenseBag, source: SenseBag) -> Iterator[tuple[str, str]]:
     mine, its = claim.senses - shared, source.senses - shared
     for one in mine:
         for other in its:
-            if {one, other} == _PHASES and not any(c.isdigit() for word in shared for c in word):
+            if {one, other} == _PHASES and not _is_of_one_time(claim, source):
                 continue
             if are_opposite(one, other) or _are_converse(one, other):
                 yield one, other
+
+
+def _is_of_one_time(claim: SenseBag, source: SenseBag) -> bool:
+    """Whether two clauses have the same figures, so that they tell one time."""
+    dated = [{word for word in each.senses if any(c.isdigit() for c in word)} for each in (claim, source)]
+    return bool(dated[0]) and dated[0] == dated[1]
 
 
 def _is_of_one(claim: SenseBag, source: SenseBag, shared: frozenset[str]) -> bool:

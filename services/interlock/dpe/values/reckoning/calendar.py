@@ -10,6 +10,7 @@ from __future__ import annotations
 import calendar
 import datetime as dt
 from collections.abc import Iterator
+from dataclasses import replace
 
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.moments import Moment
@@ -30,6 +31,11 @@ _LATER = word_set(
     "after later from since following within start starts started begin begins began once thereafter afterwards"
 )
 _EARLIER = word_set("before earlier prior ahead previously beforehand preceding")
+_STEPS = (
+    (word_set("weekly week"), WEEK),
+    (word_set("monthly month"), MONTH),
+    (word_set("daily day"), DAY),
+)
 _WORKING = word_set("working business work")
 
 
@@ -136,8 +142,24 @@ def _moment(day: dt.date) -> Moment:
     return Moment((day.year, day.year), (day.month, day.month), day.day, day.weekday())
 
 
+def in_series(moment: Moment, count: int, near: frozenset[str]) -> Iterator[Moment]:
+    """Yield the last date of so many that follow each other as the words beside them say: *twelve weekly sessions*."""
+    unit = next((seconds for words, seconds in _STEPS if near & words), 0.0)
+    if unit == MONTH:
+        yield from _by_months(moment, count - 1, term=False)
+    elif unit and (day := day_of(moment)) is not None:
+        yield _moment(day + dt.timedelta(seconds=unit * (count - 1)))
+
+
+def in_years(moment: Moment, years: int) -> Iterator[Moment]:
+    """Yield the day on which somebody who was born on a date is so many years old."""
+    yield from _by_months(moment, years * _MONTHS_OF_YEAR, term=False)
+
+
 def between(first: Moment, second: Moment) -> Iterator[float]:
     """Yield the seconds from one date to another, with the last day or month and without it."""
+    if first.years is None and second.years is not None and first.months and second.months:
+        first = replace(first, years=second.years)  # from 6 January to 14 March 2025
     days = [day_of(first), day_of(second)]
     if days[0] is not None and days[1] is not None:
         start, end = sorted((days[0], days[1]))

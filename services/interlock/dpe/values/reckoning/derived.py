@@ -59,6 +59,10 @@ _ENDS = word_set(
     "until till expires expire expired ends end ended runs run by due through valid from starts start before after later on arrive"
     " arrives lasts covered"
 )
+_LAST = word_set("last final end ends ended finish finishes over until")
+_AGES = word_set("be is was turns turned reaches reached aged age retires retire when")
+_BORN = word_set("born birth birthday")
+_OLDEST = 120
 _PER = {
     12.0: ("month", "year"),
     52.0: ("week", "year"),
@@ -190,7 +194,8 @@ def _durations(operands: Sequence[Operand]) -> Iterator[float]:
             between = (second.minute - first.minute) % calendar.DAY_MINUTES
             yield between * 60.0
             yield (calendar.DAY_MINUTES - between) * 60.0
-        yield from calendar.between(first, second)
+        if a.scope == b.scope or min(a.scope, b.scope) < 0 or a.noun & b.noun:
+            yield from calendar.between(first, second)
 
 
 def _dates(target: Moment, words: frozenset[str], operands: Sequence[Operand]) -> Iterator[Moment]:
@@ -209,6 +214,23 @@ def _dates(target: Moment, words: frozenset[str], operands: Sequence[Operand]) -
         if each.value.unit == TIME and each.value.amount and near:
             for moment in moments:
                 yield from calendar.moved(moment, each.value, near, each.follows)
+    yield from _counted_dates(words, operands)
+
+
+def _counted_dates(words: frozenset[str], operands: Sequence[Operand]) -> Iterator[Moment]:
+    """Yield the last date of a series of so many, and the birthday on which somebody has an age."""
+    counts = [
+        each
+        for each in operands
+        if each.value.kind == NUMBER and (each.value.amount or 0.5).is_integer() and 1 < _amount(each) <= _OLDEST
+    ]
+    for one in (each for each in operands if each.value.moment is not None):
+        moment = one.value.moment or Moment()
+        for count in counts:
+            if one.scope == count.scope and words & _LAST:
+                yield from calendar.in_series(moment, int(_amount(count)), one.noun | one.near | count.near)
+            if words & _AGES and one.near & _BORN:
+                yield from calendar.in_years(moment, int(_amount(count)))
 
 
 def _same_moment(target: Moment, found: Moment) -> bool:

@@ -6,6 +6,7 @@ Nothing but the calendar is needed to see that they are not. Pure functions of a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 from interlock.dpe.text.lexing import at
@@ -43,7 +44,17 @@ def wrong_spans(reading: ValuesRead) -> Iterator[tuple[str, Value]]:
 
 def misnamed_weekdays(reading: ValuesRead) -> Iterator[tuple[str, Value]]:
     """Yield the dates that name another day of the week than their own, with the right one: *Monday, 14 February 2025*."""
-    for value in reading.values:
+    for value in _with_weekdays(reading):
         day = calendar.day_of(value.moment) if value.moment is not None else None
         if value.moment is not None and day is not None and calendar.misnamed_weekday(value.moment):
             yield WEEKDAYS[day.weekday()], value
+
+
+def _with_weekdays(reading: ValuesRead) -> Iterator[Value]:
+    """Yield the dates, those with the weekday that stands right behind them too: *14 February 2025, a Friday*."""
+    yield from reading.values
+    for one, other in pairwise(reading.values):
+        between = [token.low for token in reading.tokens[one.last : other.first]]
+        apposed = between in ([",", "a"], ["(", "a"], ["("])
+        if one.moment and other.moment and other.moment.weekday is not None and other.moment.day is None and apposed:
+            yield replace(one, moment=replace(one.moment, weekday=other.moment.weekday))
