@@ -32,7 +32,7 @@ def settling(step: str, outcome: str, key: str) -> dict[str, str]:
 
 async def test_a_callers_key_does_not_settle_what_is_stuck(world):
     """Neither as done nor to be tried again, alone or among others, nor in the CLI: nothing is recorded, and it stays stuck."""
-    kernel_id, step, _ = await stuck_step(world.sidecar.client, "own", "book")
+    _, step, _ = await stuck_step(world.sidecar.client, "own", "book")
     kernel = KernelClient(world.sidecar.client, "own")
     before = len(await kernel.trace())
     asks = [settling(step, f"OUTCOME_{outcome}", f"own{n}") for n, outcome in enumerate(["DONE", "RETRY"] * 4)]
