@@ -109,3 +109,22 @@ async def test_a_kernel_that_was_lost_is_restored_for_the_whole_group(tmp_path, 
     assert told == [True] * 5
     assert spent == 5 * UNIT
     assert len(trace) == 6
+
+
+async def test_the_store_is_told_what_is_sealed_though_no_step_comes(tmp_path, redis_url, valkey):
+    """By the next step where one comes, and by itself soon after the last one; a description in between changes nothing of that."""
+    async with running_sidecar(tmp_path, redis_url=redis_url) as sidecar:
+        team = KernelClient(sidecar.client, "team")
+        opened = await team.open()
+        for number in range(3):
+            await team.execute("small", f"k{number}")
+            await team.describe()
+        with valkey.client() as client:
+            for _ in range(500):
+                fields = client.hgetall(f"il:{{{opened['kernel_id']}}}:kernel")
+                if fields[b"sealed"] == fields[b"seq"]:
+                    break
+                await asyncio.sleep(0.02)
+
+    assert fields[b"sealed"] == fields[b"seq"] == b"4"
+    assert [name for name in fields if name.startswith(b"o:")] == []

@@ -123,15 +123,11 @@ class SessionPeer(ServicePeer):
         request = session_pb2.RestoreTreesRequest(trees=trees)
         return (await self._call(self._stub.RestoreTrees, request, None)).results
 
-    async def step_kernel(
-        self, request: session_pb2.StepKernelRequest, deadline: Deadline
-    ) -> session_pb2.StepKernelResponse:
+    async def step_kernel(self, request: session_pb2.StepKernelRequest, deadline: Deadline) -> session_pb2.StepKernelResponse:  # fmt: skip
         """Decide what is asked of a kernel; asked again, it answers the same."""
         return await self._call_until_done(self._stub.StepKernel, request, deadline)
 
-    async def step_kernels(
-        self, request: session_pb2.StepKernelsRequest, deadline: Deadline
-    ) -> session_pb2.StepKernelsResponse:
+    async def step_kernels(self, request: session_pb2.StepKernelsRequest, deadline: Deadline) -> session_pb2.StepKernelsResponse:  # fmt: skip
         """Decide what several calls ask of one kernel; asked again, it answers the same."""
         return await self._call_until_done(self._stub.StepKernels, request, deadline)
 
@@ -374,9 +370,7 @@ class AuditPeer(ServicePeer):
         request = audit_pb2.SealKernelRequest(kernel_id=kernel_id, records=records)
         await self._call_until_done(self._stub.SealKernel, request, deadline)
 
-    async def get_kernel_record(
-        self, request: audit_pb2.GetKernelRecordRequest, deadline: Deadline
-    ) -> audit_pb2.GetKernelRecordResponse:
+    async def get_kernel_record(self, request: audit_pb2.GetKernelRecordRequest, deadline: Deadline) -> audit_pb2.GetKernelRecordResponse:  # fmt: skip
         """Return the sealed records of a kernel."""
         return await self._call_until_done(self._stub.GetKernelRecord, request, deadline)
 

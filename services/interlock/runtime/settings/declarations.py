@@ -238,8 +238,7 @@ class SettingDeclarations(BaseSettings):
     default_policy: str = ""
     """Safety policy of this deployment; every request's policy is joined with it."""
     user_words_ground: bool = True
-    """Whether a claim that rests on the user's own words alone counts as grounded for require-grounding. The user's message is
-    part of the context that an answer is made from. False: only sources count."""
+    """Whether a claim that rests on the user's own words alone counts as grounded for require-grounding. The user's message is part of the context that an answer is made from. False: only sources count."""
     data_region: Region = ""
     """Jurisdiction in which this deployment processes and stores, two capital letters such as EU. A call that demands another is refused with DATA_RESIDENCY_VIOLATION. Absent: every call that demands one is refused."""
     tool_kernel: str = Field(default="", pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.-]{0,63})?$")
@@ -263,8 +262,7 @@ class SettingDeclarations(BaseSettings):
     reviewers_by_rpc: bool = False
     """Whether RegisterReviewer may add reviewers besides those of reviewers_file, in memory. Only where mutual TLS says who calls: otherwise anyone who reaches the policy port could become a reviewer."""
     review_required: bool = False
-    """Whether every answer of HIGH or CRITICAL risk waits for a person, whatever its policy says: each policy is joined
-    with oversight human-review. Needs reviewers_file or reviewers_by_rpc. Absent: policies and the breaker decide."""
+    """Whether every answer of HIGH or CRITICAL risk waits for a person, whatever its policy says: each policy is joined with oversight human-review. Needs reviewers_file or reviewers_by_rpc. Absent: policies and the breaker decide."""
     hold_expires_s: int = Field(default=86_400, ge=1, le=2_592_000)
     """How long a response is held for a reviewer, seconds. Nobody has decided by then: it is denied and deleted."""
     oversight_base_url: HttpUrl = ""

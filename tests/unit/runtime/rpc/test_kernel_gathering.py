@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 
 import pytest
 
@@ -67,6 +68,28 @@ async def test_what_comes_while_one_is_out_goes_together_in_order():
     assert store.groups == [["a"], ["z"], ["b", "bad", "c"]]
     assert await ask(gathering, "later") == "later"
     assert store.groups[-1] == ["later"]
+
+
+async def test_a_group_is_part_of_the_trace_of_its_first_call():
+    """Not of the trace of whoever went before it: under load that would be one trace for ever."""
+    caller: ContextVar[str] = ContextVar("caller", default="")
+    seen = []
+
+    async def decide(_kernel, steps, _deadline, passing):
+        seen.append((caller.get(), len(steps)))
+        await asyncio.sleep(0)
+        passing()
+        return [session_pb2.StepKernelResponse(kernel_id=one.execute.key) for one in steps]
+
+    gathering = Gathering(decide)
+
+    async def one(key: str) -> None:
+        caller.set(key)
+        await ask(gathering, key)
+
+    await asyncio.gather(*(one(key) for key in "abc"))
+
+    assert seen == [("a", 1), ("b", 2)]
 
 
 async def test_a_group_has_a_limit():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context, copy_context
 from dataclasses import dataclass
 
 from interlock.api.session.v1 import session_pb2
@@ -24,6 +25,8 @@ class _Waiting:
     step: session_pb2.StepKernelRequest
     deadline: Deadline
     future: asyncio.Future[Answer]
+    context: Context
+    """Whose trace the group is part of, where this is the first one of it."""
 
 
 class Gathering:
@@ -47,7 +50,7 @@ class Gathering:
             self._waiting[kernel_id] = []
             [answer] = await self._decided(kernel_id, [step], deadline)
         else:
-            one = _Waiting(step, deadline, asyncio.get_running_loop().create_future())
+            one = _Waiting(step, deadline, asyncio.get_running_loop().create_future(), copy_context())
             waiting.append(one)
             answer = await one.future
         if isinstance(answer, Refused):
@@ -82,7 +85,7 @@ class Gathering:
         if not group:
             del self._waiting[kernel_id]
             return
-        task = asyncio.create_task(self._group(kernel_id, group))
+        task = asyncio.create_task(self._group(kernel_id, group), context=group[0].context)
         self._groups.add(task)
         task.add_done_callback(self._groups.discard)
 

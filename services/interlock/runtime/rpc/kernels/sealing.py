@@ -56,6 +56,9 @@ MOST_MARKS = 10_000
 TOLD_AFTER_S = 0.1
 """The next step tells the store what is sealed. Where none comes, it is told by itself after so long."""
 
+_NO_STEP = frozenset({"open", "describe"})
+"""Answered without a step of the store, which is told nothing by them."""
+
 
 class Sealing:
     """Seals records in order. What it returns from is durable."""
@@ -74,7 +77,8 @@ class Sealing:
     def put(self, step: session_pb2.StepKernelRequest, kernel_id: str, mark: InHand) -> None:
         """Have a step tell what is in hand of a kernel, and what is sealed of it."""
         step.have, step.have_link = mark.sequence, mark.link
-        step.sealed, step.sealed_link = self._untold.pop(kernel_id, (0, ""))
+        if step.WhichOneof("ask") not in _NO_STEP:
+            step.sealed, step.sealed_link = self._untold.pop(kernel_id, (0, ""))
 
     def mark(self, kernel_id: str) -> InHand:
         """Return what this process has in hand of a kernel."""
