@@ -22,6 +22,7 @@ from interlock.audit.sealing.seal import Sealer
 from interlock.audit.store.log import AuditLog, Writing
 from interlock.domain import ids
 from interlock.domain.chain import audit_events
+from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.chain.chain import EventRecord
 from interlock.domain.errors import Refused, conflict, invalid, unavailable
 from interlock.domain.kernel.state import following
@@ -145,9 +146,17 @@ def _note(record: session_pb2.KernelRecord, kind: RecordKind) -> Note:
         raise invalid("KERNEL_RECORDS_INVALID", "a record names its number, its link and the one before it")
     if not record.type.startswith(kind.prefix):
         raise invalid("KERNEL_RECORDS_INVALID", "a record is of a type of its kind")
-    text = json_object("data_json", json.dumps(data))
+    text = json_object("data_json", _text(data))
     audit_events.check(record.type, record.severity, data)
     return Note(record.type, record.severity, text, "")
+
+
+def _text(data: dict[str, Any]) -> str:
+    """Return the text of a record as it is kept; what is no JSON value stays as it is, to be refused."""
+    try:
+        return canonical_json(data)
+    except ValueError:
+        return json.dumps(data)
 
 
 def _object(text: str) -> dict[str, Any]:

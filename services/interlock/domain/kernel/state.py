@@ -170,6 +170,10 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
     "KERNEL_COMPENSATION_UNKNOWN": ("not_found", "nothing is to be compensated under this key"),
     "KERNEL_COMPENSATION_FENCED": ("conflict", "the compensation is another's by now, or not one to try again"),
     "KERNEL_COMPENSATION_NOT_STUCK": ("conflict", "it is tried again, and not for a person to decide now"),
+    "KERNEL_REVIEWER_NEEDED": (
+        "forbidden",
+        "what is stuck is settled by a reviewer here, not by the caller's key (interlock oversight stuck)",
+    ),
     "KERNEL_COMPENSATION_MOVED_ON": (
         "conflict",
         "it was decided about, or got stuck again, since it was read: read it again",

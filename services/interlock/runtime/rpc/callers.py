@@ -51,6 +51,7 @@ CALLERS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "RestoreCaller": _SIDECAR,
         "GetCaller": _ALL,
         "StepKernel": _SIDECAR | _DECISION | _OVERSIGHT,
+        "StepKernels": _SIDECAR | _DECISION | _OVERSIGHT,
         "AcknowledgeKernel": _SIDECAR | _DECISION | _OVERSIGHT,
         "RestoreKernel": _SIDECAR | _DECISION | _OVERSIGHT,
         "ReadKernel": _OVERSIGHT,

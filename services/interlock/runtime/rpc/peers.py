@@ -123,6 +123,12 @@ class SessionPeer(ServicePeer):
         """Decide what is asked of a kernel; asked again, it answers the same."""
         return await self._call_until_done(self._stub.StepKernel, request, deadline)
 
+    async def step_kernels(
+        self, request: session_pb2.StepKernelsRequest, deadline: Deadline
+    ) -> session_pb2.StepKernelsResponse:
+        """Decide what several calls ask of one kernel; asked again, it answers the same."""
+        return await self._call_until_done(self._stub.StepKernels, request, deadline)
+
     async def acknowledge_kernel(self, request: session_pb2.AcknowledgeKernelRequest, deadline: Deadline) -> None:
         """Say that records of a kernel are sealed."""
         await self._call(self._stub.AcknowledgeKernel, request, deadline)

@@ -271,6 +271,8 @@ class SettingDeclarations(BaseSettings):
     """Base URL of the reviewers' page as reviewers open it, such as https://review.example.com; requests for another host are refused. Absent: 127.0.0.1, localhost and [::1] with the page's own port."""
     oversight_view_s: int = Field(default=900, ge=60, le=28_800)
     """How long a reviewer stays signed in to look at the queue, seconds."""
+    stuck_by_reviewers: bool = False
+    """Whether what a kernel could not compensate is settled by reviewers alone: a caller's key gets KERNEL_REVIEWER_NEEDED. Absent: its own key settles it too, and the record names nobody."""
     console_link_role: Literal["viewer", "reviewer", "admin"] = "reviewer"
     """Role of whoever comes by the operator's link. A viewer sees figures, a reviewer content; an admin may stop sessions and kernels too."""
 
