@@ -248,33 +248,25 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         return audit_pb2.GetKernelRecordResponse(records=records, timestamps=timestamps)
 
     @answers_refusals(audit_pb2.ListStuckResponse)
-    async def ListStuck(  # noqa: N802 - gRPC's name
-        self, request: audit_pb2.ListStuckRequest, context: Any
-    ) -> audit_pb2.ListStuckResponse:
+    async def ListStuck(self, request: audit_pb2.ListStuckRequest, context: Any) -> audit_pb2.ListStuckResponse:  # noqa: N802 - gRPC's name  # fmt: skip
         """List compensations that wait for a person."""
         del context
         return await self._stuck.page(request)
 
     @answers_refusals(audit_pb2.ListKernelsResponse)
-    async def ListKernels(  # noqa: N802 - gRPC's name
-        self, request: audit_pb2.ListKernelsRequest, context: Any
-    ) -> audit_pb2.ListKernelsResponse:
+    async def ListKernels(self, request: audit_pb2.ListKernelsRequest, context: Any) -> audit_pb2.ListKernelsResponse:  # noqa: N802 - gRPC's name  # fmt: skip
         """Name the kernels that began last."""
         del context
         return await self._openings.kernels(request)
 
     @answers_refusals(audit_pb2.ListExperimentsResponse)
-    async def ListExperiments(  # noqa: N802 - gRPC's name
-        self, request: audit_pb2.ListExperimentsRequest, context: Any
-    ) -> audit_pb2.ListExperimentsResponse:
+    async def ListExperiments(self, request: audit_pb2.ListExperimentsRequest, context: Any) -> audit_pb2.ListExperimentsResponse:  # noqa: N802 - gRPC's name  # fmt: skip
         """Name the experiments that began last."""
         del context
         return await self._openings.experiments(request)
 
     @answers_refusals(audit_pb2.ListCyclesResponse)
-    async def ListCycles(  # noqa: N802 - gRPC's name
-        self, request: audit_pb2.ListCyclesRequest, context: Any
-    ) -> audit_pb2.ListCyclesResponse:
+    async def ListCycles(self, request: audit_pb2.ListCyclesRequest, context: Any) -> audit_pb2.ListCyclesResponse:  # noqa: N802 - gRPC's name  # fmt: skip
         """List the cycles of an experiment."""
         del context
         return await self._openings.cycles(request)

@@ -110,11 +110,8 @@ def serve(
 class _Process:
     """One process: start, serve, end. All opened parts are closed in reverse order, also after a failed start."""
 
-    def __init__(
-        self, settings: Settings, name: ServedProcess | None, loaded: Sequence[EffectiveSetting], *, as_json: bool
-    ) -> None:
-        self.settings, self.name, self.as_json = settings, name, as_json
-        self._loaded = loaded
+    def __init__(self, settings: Settings, name: ServedProcess | None, loaded: Sequence[EffectiveSetting], *, as_json: bool) -> None:  # fmt: skip
+        self.settings, self.name, self.as_json, self._loaded = settings, name, as_json, loaded
         self.ports: dict[str, int] = {}
         self.sockets: dict[str, str] = {}
         self._fronts: list[RpcServer | WebServer] = []

@@ -47,7 +47,7 @@ async def decided(search: DecisionClient, cycles: int) -> str:
     """Run cycles of two agents; return the experiment's id."""
     experiment_id = (await search.open()).experiment_id
     await search.register(ANALYST, PROTOCOL)
-    plateau = emits("metric_plateau", "analyst", {"metric": "loss", "slope": 0.0}, time.time())
+    plateau = emits("metric_plateau", "analyst", {"metric": HOSTILE, "slope": 0.0}, time.time())
     async with (
         search.working("analyst", lambda _: {"signals": [plateau]}),
         search.working("protocol", lambda _: {"proposals": [proposes(rationale=HOSTILE)]}),
@@ -164,22 +164,24 @@ async def test_an_experiment_without_cycles_has_a_page(world):
 
 
 async def test_a_run_whose_chain_was_changed_is_not_shown(tmp_path, valkey):
-    """Who wrote into the database finds no page that shows it: the chain does not verify, and the page says so."""
+    """Who wrote into the database finds no page that shows it, nor one of an experiment that decided nothing: the chains do not verify."""
     more = {"redis_url": valkey.url, "decides": True}
     async with reviewed_world(tmp_path, people(), **more) as world:
         async with grpc.aio.insecure_channel(world.sidecar.grpc) as channel:
-            experiment_id = await decided(DecisionClient(DecisionServiceStub(channel), "eve", "changed"), 1)
+            stub = DecisionServiceStub(channel)
+            experiment_id = await decided(DecisionClient(stub, "eve", "changed"), 1)
+            nothing = (await DecisionClient(stub, "eve", "nothing").open()).experiment_id
         database = world.sidecar.settings.state_dir / "audit.db"
     with Attacker(database) as attack:
         attack(
-            "UPDATE events SET data_json = replace(data_json, 'SWITCH_HPO', 'STOP') WHERE event_type LIKE 'DECISION%'"
+            "UPDATE events SET data_json = replace(data_json, 'SWITCH_HPO', 'STOP_IT') WHERE event_type LIKE 'DECISION%'"
         )
     async with reviewed_world(tmp_path, people(), **more) as world:
         await world.oversight.browse(**who(agents.REVIEWER))
         pages = [
-            await world.oversight.client.get(f"/decisions/{experiment_id}{more}", headers={"accept": "text/html"})
-            for more in ("", "/1")
+            await world.oversight.client.get(f"/decisions/{path}", headers={"accept": "text/html"})
+            for path in (experiment_id, f"{experiment_id}/1", nothing)
         ]
 
-    assert [one.status_code for one in pages] == [409, 409]
-    assert all("CHAIN_BROKEN" in one.text and "STOP" not in one.text for one in pages)
+    assert [one.status_code for one in pages] == [409, 409, 409]
+    assert all("CHAIN_BROKEN" in one.text and "STOP_IT" not in one.text for one in pages)

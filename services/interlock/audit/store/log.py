@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from interlock.audit.store import kept, stuck
+from interlock.audit.store import kept, opened, stuck
 from interlock.audit.store.vouching import Vouch
 from interlock.domain.chain.chain import EventRecord, WindowRecord
 from interlock.domain.errors import KEPT_UNKNOWN, Kind, Refused
@@ -295,7 +295,7 @@ class RequestOutcome:
     error: Exception | None = None
 
 
-class LogReader(kept.KeptReading, stuck.StuckReading, Protocol):
+class LogReader(kept.KeptReading, opened.OpenedReading, stuck.StuckReading, Protocol):
     """The reading side of a log, for any thread and for other processes than the service."""
 
     def chain(self, session_id: str) -> Chain:
@@ -318,12 +318,6 @@ class LogReader(kept.KeptReading, stuck.StuckReading, Protocol):
 
     def created_last(self, mentioning: str, limit: int, before: tuple[str, str]) -> list[tuple[str, str, str]]:
         """Return id, time and data of the SESSION_CREATED events with this text, the latest first, after *before* (time, id)."""
-
-    def opened_last(self, kind: str, mentioning: tuple[str, str], limit: int, before: tuple[str, str]) -> list[tuple[str, str, str]]:  # fmt: skip
-        """Return id, time and data of the events of a type with both texts, the latest first, before *before* (time, id)."""
-
-    def cycles(self, experiment_id: str, before: int, limit: int) -> list[EventRecord]:
-        """Return up to *limit* DECISION_CYCLE events before the one of that number, the latest first; 0: from the last one on."""
 
     def charged_to(self, caller_id: str, since: str) -> list[str]:
         """Return the sessions with windows that cost something, were sealed from *since* on and mention this caller."""

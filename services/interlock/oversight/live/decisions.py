@@ -54,7 +54,7 @@ def cycle_page(view: View, shown: CycleView) -> str:
         left_out=[] if is_hidden else [_left_out(one) for one in trace["signals_rejected"]],
         proposals=[_proposal(one, is_hidden=is_hidden) for one in cycle.proposals],
         unread=[] if is_hidden else [_unread(one) for one in cycle.unread], agents=_agents(cycle),
-        parameters="" if is_hidden else quoted(json.dumps(trace["final_parameters"], ensure_ascii=False), "parameters"),
+        parameters="" if is_hidden or not trace["final_parameters"] else quoted(json.dumps(trace["final_parameters"], ensure_ascii=False), "parameters"),
         snapshot="" if is_hidden else quoted(str(trace["inputs"]["snapshot"]), "snapshot"), decision_id=trace["decision_id"],
         rules=trace["rules_hash"][:12], snapshot_hash=trace["snapshot_hash"][:12],
     )  # fmt: skip
