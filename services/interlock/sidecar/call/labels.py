@@ -33,7 +33,9 @@ _LEAST_INLINE = 60
 _BOX = re.compile(
     r"[ \t]*(?:[=*#>-]{1,6}[ \t]*)?(?:\[{1,2}|【|「|『|《|〔)[^\]】」』》〕\n]{1,160}(?:\]{1,2}|】|」|』|》|〕)"
 )
-_RULED = re.compile(r"[ \t]*(?P<mark>[=*~_<-])(?P=mark){2,}[^\n]{1,160}?(?:[=*~_-]{3,}|>{3,})[ \t]*$")
+_RULED_MARKS = frozenset("=*~_-<>")
+_LONGEST_MARK = 200
+"""Characters of a label between marks, marks and all."""
 _COLON = re.compile("[:：]")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]+\S")
 _BOLD = re.compile(r"[ \t]*\*\*[^*\n]{1,80}\*\*[ \t]*$")
@@ -69,7 +71,7 @@ def read(line: str) -> Label | None:
         return None
     if box := _BOX.match(line):
         return _boxed(line, box.end())
-    if _RULED.match(line):
+    if _is_ruled(line):
         return _made(_of_mark(line.strip(_MARKS)), len(line))
     start = len(line) - len(line.lstrip(_MARKS))
     colon = _COLON.search(line, start, start + _LONGEST_HEAD)
@@ -160,6 +162,14 @@ def _boxed(line: str, end: int) -> Label | None:
     if not bare and len(vocabulary.words(head)) > _MOST_WORDS_INLINE and ":" not in head:
         return None
     return _made(_of_mark(head), end + len(rest) - len(rest.lstrip(" \t:：*=")))
+
+
+def _is_ruled(line: str) -> bool:
+    """Whether a label stands between two runs of marks: ``=== DOCUMENT 1 ===``, ``<<<CONTEXT>>>``."""
+    body = line.strip()
+    if not 6 < len(body) <= _LONGEST_MARK or not body.strip("=*~_-<> "):
+        return False
+    return all(len(set(run)) == 1 and run[0] in _RULED_MARKS for run in (body[:3], body[-3:]))
 
 
 def _of_mark(head: str) -> Part | None:
