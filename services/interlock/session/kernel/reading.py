@@ -127,7 +127,7 @@ def ask_of(what: str, request: Any) -> dict[str, Any]:
         "execute": lambda: _acting(request),
         "permit": lambda: _acting(request),
         "confirm": lambda: {"permit": checked_key(request.permit), "actual": _costs(request.actual)},
-        "abort": lambda: {"executions": [checked_key(request.permit)]},
+        "abort": lambda: {"executions": [checked_key(request.permit)], **({"unseen": "1"} if request.even_unseen else {})},
         "rollback": lambda: _rollback(request),
         "begin_saga": lambda: {"lifetime_ms": _lifetime(request.lifetime_ms, "a saga")},
         "end_saga": lambda: {"saga": checked_key(request.saga)},

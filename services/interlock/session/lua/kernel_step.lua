@@ -96,6 +96,18 @@ local function rollback(kind, wanted)
   return commit(kind, '', {}, all, '-')
 end
 
+-- Takes a permit back; one that is not there is refused when it comes, where that is asked for.
+local function abort()
+  local key = ask.executions[1]
+  if ask.unseen ~= '1' or get('x:' .. key) then
+    return rollback('KERNEL_ABORTED', 'P')
+  end
+  check('unseen:' .. key, true, '')
+  put('x:' .. key, '{"state": "U"}')
+  ask.voids = key
+  return commit('KERNEL_ABORTED', '', {}, {}, '-')
+end
+
 local function confirm()
   local text = get('x:' .. ask.permit)
   local entry = text and cjson.decode(text) or {state = ''}
@@ -286,7 +298,9 @@ end
 local known = ask.op ~= 'register' and get('x:' .. ask.key)
 if known then
   local entry = cjson.decode(known)
-  if entry.digest ~= ask.digest then
+  if entry.state == 'U' then
+    return {'KERNEL_PERMIT_ABORTED'}
+  elseif entry.digest ~= ask.digest then
     return {'KERNEL_KEY_REUSED'}
   end
   entry.answer.replayed = '1'
@@ -314,7 +328,7 @@ elseif ask.op == 'rollback' and ask.saga ~= '' then
 elseif ask.op == 'rollback' then
   return rollback('KERNEL_ROLLED_BACK', 'EC')
 elseif ask.op == 'abort' then
-  return rollback('KERNEL_ABORTED', 'P')
+  return abort()
 elseif ask.op == 'confirm' then
   return confirm()
 elseif ask.op == 'ticket' then
