@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from interlock.domain.ids import SessionId
 from interlock.domain.kernel.definition import Condition, Definition, RegisteredAction, opened
-from interlock.domain.kernel.state import Resource, Stepped, replayed
+from interlock.domain.kernel.state import KEYS_KEPT, Resource, Stepped, replayed
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
 from interlock.session.store.kernels.redis import RedisKernels, kernel_key_of
@@ -58,7 +58,7 @@ STEPS = st.one_of(
     st.tuples(st.just("execute"), st.sampled_from(ACTIONS), st.integers(10, 99)),
     st.tuples(st.just("permit"), st.sampled_from(ACTIONS), st.integers(10, 30)),
     st.tuples(st.just("confirm"), st.integers(10, 30), st.sampled_from([0, UNIT, 60 * UNIT])),
-    st.tuples(st.just("abort"), st.integers(10, 30)),
+    st.tuples(st.just("abort"), st.integers(10, 30), st.sampled_from("001")),
     st.tuples(st.just("rollback"), st.lists(st.integers(0, 30), min_size=1, max_size=2)),
     st.tuples(st.just("lease"), st.sampled_from(["usd", "mails", "none"]), st.sampled_from([0, 5 * UNIT, 90 * UNIT])),
     st.tuples(st.just("give_back"), st.integers(0, 5), st.sampled_from([0, UNIT, 30 * UNIT]), st.booleans()),
@@ -158,7 +158,7 @@ class Two:
         elif name == "confirm":
             await self.both(op=name, permit=f"k{given[0]}", actual=[["usd", str(given[1])]])
         elif name == "abort":
-            await self.both(op=name, executions=[f"k{given[0]}"])
+            await self.both(op=name, executions=[f"k{given[0]}"], unseen=given[1])
         elif name == "rollback":
             await self.both(op=name, executions=[f"k{one}" for one in given[0]], saga="")
         elif name == "lease":
@@ -287,7 +287,7 @@ def test_lua_and_the_rule_are_one(steps, runner, redis_kernels):
 
 TOGETHER = st.one_of(
     st.tuples(st.sampled_from(["execute", "permit"]), st.sampled_from(ACTIONS), st.integers(0, 12)),
-    st.tuples(st.just("abort"), st.integers(0, 12)),
+    st.tuples(st.just("abort"), st.integers(0, 12), st.sampled_from(["0", "1"])),
     st.tuples(st.just("confirm"), st.integers(0, 12), st.sampled_from([0, UNIT, 60 * UNIT])),
     st.tuples(st.just("evaluate"), st.sampled_from(ACTIONS)),
     st.tuples(st.just("lease"), st.integers(20, 29)),
@@ -298,7 +298,7 @@ def asked(number: int, name: str, *given: Any) -> dict[str, Any]:
     """One of several things that are asked at once."""
     ask: dict[str, Any]
     if name == "abort":
-        ask = {"op": name, "executions": [f"k{given[0]}"], "key": f"auto{number}"}
+        ask = {"op": name, "executions": [f"k{given[0]}"], "unseen": given[1], "key": f"auto{number}"}
     elif name == "confirm":
         ask = {"op": name, "permit": f"k{given[0]}", "actual": [["usd", str(given[1])]], "key": f"auto{number}"}
     elif name == "evaluate":
@@ -341,6 +341,32 @@ def test_what_is_decided_in_one_call_is_what_so_many_calls_decide(groups, runner
                 links = ["0" * 40] * 2 if then == "lie" else [one[-1].link for one in pending]
                 known = [{"sealed": str(pending[0][-1].sequence), "sealed_link": link} for link in links]
         await two.same()
+
+    runner.run(run())
+
+
+@pytest.mark.req("KRN-7")
+def test_a_permit_that_its_abort_overtook_reserves_nothing(runner, redis_kernels):
+    """It is refused when it comes, in a rebuilt kernel too, as long as its key is remembered, and is one like any other after that."""
+
+    async def run() -> None:
+        two = Two(redis_kernels)
+        await two.open()
+        permit = {"op": "permit", "action": "add", "version": "0", "key": "late"}
+        abort = {"op": "abort", "executions": ["late"], "unseen": "1", "key": "void"}
+        assert (await two.both(**{**abort, "unseen": "0"})).status == "KERNEL_EXECUTION_UNKNOWN"
+        assert [(await two.both(**abort)).answer.get("replayed", "0") for _ in range(2)] == ["0", "1"]
+        assert (await two.both(**permit)).status == "KERNEL_PERMIT_ABORTED"
+        assert Resource.of(two.fields["r:usd"]).left == 40 * UNIT
+        await two.seal()
+        assert json.loads(replayed(two.records[1])["x:late"])["state"] == "U"
+
+        field, keys = f"k:{int(two.fields['seq']) + 1 - KEYS_KEPT}", two.fields[f"k:{two.fields['seq']}"]
+        two.fields[field] = keys  # as if as many records had come after it as keep a key
+        await two.redis._batcher.command("HSET", kernel_key_of(two.kernel), field, keys)
+        await two.step("execute", "less", 300)
+        await two.same()
+        assert (await two.both(**permit)).answer["approved"] == "1"
 
     runner.run(run())
 

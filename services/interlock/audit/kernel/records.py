@@ -89,7 +89,7 @@ class KernelRecords:
             raise invalid("INVALID_FIELD", "after and limit are 0 or more", field="after")
         async with self._chains.reporting(chain_id):
             found = await self._readers.run(partial(self._records, chain_id, after, limit))
-        return [_message(one) for one in found], [one.timestamp for one in found]
+        return [message_of(one) for one in found], [one.timestamp for one in found]
 
     def _records(self, kernel_id: str, after: int, limit: int) -> list[EventRecord]:
         self._chains.verified(kernel_id, again="due")
@@ -169,7 +169,8 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-def _message(event: EventRecord) -> session_pb2.KernelRecord:
+def message_of(event: EventRecord) -> session_pb2.KernelRecord:
+    """Return the record that an event holds."""
     data = json.loads(event.data_json)
     link = str(data.pop("link"))
     return session_pb2.KernelRecord(

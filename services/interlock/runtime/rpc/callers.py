@@ -112,8 +112,11 @@ CALLERS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "SealKernel": _SIDECAR | _DECISION | _OVERSIGHT,
         "GetKernelRecord": _SIDECAR | _DECISION | _OVERSIGHT,
         "ListStuck": _OVERSIGHT,
+        "ListKernels": _OVERSIGHT,
+        "ListExperiments": _OVERSIGHT,
+        "ListCycles": _OVERSIGHT,
         "SealDecision": _DECISION,
-        "GetDecisionRecord": _DECISION,
+        "GetDecisionRecord": _DECISION | _OVERSIGHT,
     },
     "oversight": {
         "Challenge": _OPERATOR,

@@ -245,7 +245,9 @@ _READERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "execute": _acting,
     "permit": _acting,
     "confirm": lambda request: {"permit": checked_key(request.permit), "actual": _costs(request.actual)},
-    "abort": lambda request: {"executions": [checked_key(request.permit)]},
+    "abort": lambda request: {
+        "executions": [checked_key(request.permit)], **({"unseen": "1"} if request.even_unseen else {}),
+    },
     "rollback": _rollback,
     "begin_saga": lambda request: {"lifetime_ms": _lifetime(request.lifetime_ms, "a saga")},
     "end_saga": lambda request: {"saga": checked_key(request.saga)},

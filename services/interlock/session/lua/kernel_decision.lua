@@ -3,7 +3,7 @@
 -- millionths below 2^53.
 -- KEYS[1] kernel hash: epoch · seq, sealed, link last record, last sealed one, link of the last one · version, steps, maxsteps ·
 -- stopped · mode · last ms of the last record · res names of resources · inv, pred, win JSON · r:<resource> limit min gross refunded leased ·
--- v:<variable> value · a:<action> JSON · x:<key> what was answered · k:<seq> its key · l:<lease> resource amount fence until_ms ·
+-- v:<variable> value · a:<action> JSON · x:<key> what was answered · k:<seq> its key, and the one that it voids · l:<lease> resource amount fence until_ms ·
 -- live leases · w:a:<action>, w:r:<resource> moments of a sliding window · o:<seq> record that is not known to be sealed
 -- kids count of children · p:<child> its parent, - the kernel · q:<child>:<resource> its share, as r: · z:<child> 1 stopped ·
 -- sagas open ones · g:<saga> until_ms and its steps · due steps to compensate · j:<step> saga action of attempts due_ms fence state ·
@@ -463,13 +463,15 @@ function commit(kind, action, costs, undo, state)
   put('last', int(now))
   put('x:' .. ask.key, cjson.encode({digest = ask.digest, state = state, answer = answer, undo = undo, costs = costs,
     irreversible = ask.irreversible or '0', compensation = ask.compensation, child = ask.child ~= '' and ask.child or nil}))
-  put('k:' .. int(seq), ask.key)
+  put('k:' .. int(seq), ask.voids and ask.key .. '\n' .. ask.voids or ask.key)
   for field, value in pairs(turn) do
     put(field, value)
   end
   local old = get('k:' .. int(seq - KEYS_KEPT))
   if old then
-    drop('x:' .. old)
+    for key in string.gmatch(old, '[^\n]+') do
+      drop('x:' .. key)
+    end
     drop('k:' .. int(seq - KEYS_KEPT))
   end
   local fields, names = {}, {}

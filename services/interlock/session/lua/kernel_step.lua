@@ -96,6 +96,18 @@ local function rollback(kind, wanted)
   return commit(kind, '', {}, all, '-')
 end
 
+-- Takes a permit back; one that is not there is refused when it comes, where that is asked for.
+local function abort()
+  local key = ask.executions[1]
+  if ask.unseen ~= '1' or get('x:' .. key) then
+    return rollback('KERNEL_ABORTED', 'P')
+  end
+  check('unseen:' .. key, true, '')
+  put('x:' .. key, '{"state": "U"}')
+  ask.voids = key
+  return commit('KERNEL_ABORTED', '', {}, {}, '-')
+end
+
 local function confirm()
   local text = get('x:' .. ask.permit)
   local entry = text and cjson.decode(text) or {state = ''}
@@ -292,7 +304,9 @@ local function decided(text)
   local known = ask.op ~= 'register' and get('x:' .. ask.key)
   if known then
     local entry = cjson.decode(known)
-    if entry.digest ~= ask.digest then
+    if entry.state == 'U' then
+      return {'KERNEL_PERMIT_ABORTED'}
+    elseif entry.digest ~= ask.digest then
       return {'KERNEL_KEY_REUSED'}
     end
     entry.answer.replayed = '1'
@@ -320,7 +334,7 @@ local function decided(text)
   elseif ask.op == 'rollback' then
     return rollback('KERNEL_ROLLED_BACK', 'EC')
   elseif ask.op == 'abort' then
-    return rollback('KERNEL_ABORTED', 'P')
+    return abort()
   elseif ask.op == 'confirm' then
     return confirm()
   elseif ask.op == 'ticket' then
