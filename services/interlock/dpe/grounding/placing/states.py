@@ -97,7 +97,7 @@ def stated(claim: Claim, known: Scopes) -> RecordStates:
             continue
         field, agrees = judged
         if agrees:
-            agreed += 1
+            agreed += not _strange(clause, field)  # a word of nowhere is for the model to judge
             premises.append(field.scope.text)
         elif not _told_elsewhere(field, known):
             moved.append(Distortion(NEGATION_FLIP, field.written, clause.text, field.scope.fact_id, slot=field.noun))
