@@ -33,7 +33,7 @@ _FINITE = word_set("is are was were has have had does do did can may must cannot
 )
 _LIGHT = word_set(
     "use uses used using is has have with of mode status state flag option setting supported support supports work works working run runs "
-    "running hold holds comes get gets there turned switched set make makes default currently yes system"
+    "running hold holds comes get gets there turned switched set make makes default currently yes system take takes wear wears bring keep give join "
 )
 _EXISTS = word_set("configured set defined specified there given")
 _OF_PLAIN = frozenset({None, states.SWITCH, states.PERMISSION, states.INCLUSION, states.PRESENCE})
