@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from interlock.dpe.comparison.polarity import is_negator
+from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.document import Claim, Distortion, NliScores
 from interlock.dpe.grounding import attribution
 from interlock.dpe.grounding.attribution import ClaimEvidence

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from interlock.dpe.comparison.cues import DATE_SHIFTED, NEGATION_FLIP, NUMBER_CHANGED
-from interlock.dpe.comparison.polarity import is_negator
+from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, Slot, stems_of
 from interlock.dpe.text.wordlists import word_set

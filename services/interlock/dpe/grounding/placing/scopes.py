@@ -14,7 +14,7 @@ from functools import lru_cache
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.tables.record import Field, Record
 from interlock.dpe.text.folding import fold
-from interlock.dpe.text.lexing import WORD, Lexeme, lex
+from interlock.dpe.text.lexing import WORD, Lexeme, at, lex
 from interlock.dpe.text.memory.remembered import STORE
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import read
@@ -121,15 +121,20 @@ def of_texts(texts: Sequence[str], first: int) -> list[Scope]:
 
 def _of_text(text: str, fact_id: str, number: int) -> Scope:
     framed = _framed(text)
-    operands = tuple(Operand(value, noun, number, near=near) for value, noun, near in framed)
+    operands = tuple(Operand(value, noun, number, near=near, follows=after) for value, noun, near, after in framed)
     return Scope(number, fact_id, text, frame(text).bag, operands)
 
 
 @lru_cache(maxsize=512)
-def _framed(text: str) -> tuple[tuple[Value, frozenset[str], frozenset[str]], ...]:
+def _framed(text: str) -> tuple[tuple[Value, frozenset[str], frozenset[str], str], ...]:
     framed = frame(text)
     return tuple(
-        (value, sentence.bag, _clause(framed.tokens, value, sentence.first, sentence.last))
+        (
+            value,
+            sentence.bag,
+            _clause(framed.tokens, value, sentence.first, sentence.last),
+            at(framed.tokens, value.last).low,
+        )
         for sentence in framed.sentences
         for value in sentence.values
     )
