@@ -12,8 +12,8 @@ from interlock.dpe.text.folding import fold
 from interlock.dpe.text.lexing import WORD, lex
 from interlock.dpe.text.wordlists import word_set
 
-PLAIN, SWITCH, PERMISSION, DUTY, ACCESS, INCLUSION, PRESENCE, PUBLICITY = (
-    "plain", "switch", "permission", "duty", "access", "inclusion", "presence", "publicity",
+PLAIN, SWITCH, PERMISSION, DUTY, ACCESS, INCLUSION, PRESENCE, PUBLICITY, COST = (
+    "plain", "switch", "permission", "duty", "access", "inclusion", "presence", "publicity", "cost",
 )  # fmt: skip
 _FAMILIES = {
     PLAIN: ("yes true y", "no false n"),
@@ -27,6 +27,7 @@ _FAMILIES = {
     INCLUSION: ("included", "excluded"),
     PRESENCE: ("available present", "unavailable absent missing"),
     PUBLICITY: ("public", "private"),
+    COST: ("free gratis", ""),
 }
 _STATES = {
     word: (family, not side)
@@ -40,6 +41,9 @@ _OF_KEYS = {
     "requires": (DUTY, True), "include": (INCLUSION, True), "includes": (INCLUSION, True), "exclude": (INCLUSION, False),
 }  # fmt: skip
 _MODALS = {"may": PERMISSION, "can": PERMISSION, "must": DUTY}
+_COSTING = word_set("cost costs pay pays paying charged")
+_NOT_OF_COST = word_set("from to time until for up hours")
+"""Words after *free* that make it no price: *free from*, *free time*."""
 _DUTIES = word_set("has have had need needs needed")
 _SWITCHING = word_set("is are was were be been turned switched set stays stay remains remain kept to left")
 _LIGHT_VALUES = word_set("not is are be currently switched turned always")
@@ -97,6 +101,10 @@ def of_words(words: Sequence[str]) -> list[State]:
         if word in {"on", "off"}:
             if before in _SWITCHING and after not in {"the", "a", "an"}:
                 found.append(State(SWITCH, word == "on", frozenset({n})))
+        elif word in _COSTING:
+            found.append(State(COST, positive=False, words=frozenset({n})))
+        elif word == "free" and after in _NOT_OF_COST:
+            continue
         elif word in _STATES and _STATES[word][0] != PLAIN:
             found.append(State(*_STATES[word], frozenset({n})))
         elif word in _MODALS:

@@ -100,3 +100,12 @@ def test_a_text_that_is_too_long_is_read_as_text() -> None:
     """No file of settings is as long as that."""
     content = "key: value\n" * 4000
     assert settings.of_lines(content).records == ()
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["a: " + "[" * 9000 + "\nb: 1", "a: [\n" * 4000 + "b: 1", "a: 1\n" + "- " * 9000 + "b: 1", "a:\n" + "- - " * 3000],
+)
+def test_a_document_without_a_bottom_is_read_as_text(content: str) -> None:
+    """No parser follows brackets and dashes that nest for thousands of levels."""
+    assert read(content).records == ()

@@ -7,7 +7,7 @@ import pytest
 from tests.support.dpe import pipeline, request, ruled
 
 pytestmark = pytest.mark.req("DPE-3")
-FERRY = "ferry:\n  wifi: true\n  bar: closed\n  dogs: forbidden\n  life_vests_required: true\n  allow_bikes: no\n  lift: null\nheating:\n  enabled: off\n"
+FERRY = "ferry:\n  wifi: true\n  bar: closed\n  dogs: forbidden\n  life_vests_required: true\n  allow_bikes: no\n  lift: null\n  toilets: free\nheating:\n  enabled: off\n"
 PASSES = '[{"sailor": "Ida", "radio_licence": true}, {"sailor": "Tom", "radio_licence": false}]'
 
 
@@ -24,6 +24,7 @@ PASSES = '[{"sailor": "Ida", "radio_licence": true}, {"sailor": "Tom", "radio_li
         ("Bikes are not permitted.", "Bikes are permitted."),
         ("No lift is specified.", "A lift is specified."),
         ("Heating is disabled.", "Heating is enabled."),
+        ("The toilets cost nothing.", "The toilets cost 2 euros."),
         ("The bar is closed and dogs are forbidden.", "The bar is closed and dogs are permitted."),
     ],
 )

@@ -45,6 +45,8 @@ from interlock.dpe.values.reckoning.derived import DIFFERS, DOWN, UP, words_of
 
 SURE = NliScores(0.97, 0.02, 0.01)
 REFUTED = NliScores(0.02, 0.08, 0.90)
+UNSURE = NliScores(0.30, 0.60, 0.10)
+"""What is left of a denial by the model where a field has the state that the claim gives it."""
 MOST_STRANGE = 2
 MOST_CLAIMS = 400
 MOST_SAID = 40
@@ -208,7 +210,8 @@ def _with(evidence: ClaimEvidence, settled: Reckoning) -> ClaimEvidence:
     if settled.moved:
         return replace(added, scores=REFUTED, plain_scores=REFUTED)
     if not settled.supported:
-        return added
+        denied = settled.agreed and evidence.scores.contradiction > evidence.scores.entailment
+        return replace(added, scores=UNSURE, plain_scores=UNSURE) if denied else added
     return replace(added, scores=SURE, plain_scores=SURE, premise=settled.premise or evidence.premise, calculated=True)
 
 

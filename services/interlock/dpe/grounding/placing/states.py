@@ -33,7 +33,7 @@ _FINITE = word_set("is are was were has have had does do did can may must cannot
 )
 _LIGHT = word_set(
     "use uses used using is has have with of mode status state flag option setting supported support supports work works working run runs "
-    "running hold holds comes get gets there turned switched set make makes default currently yes system"
+    "running hold holds comes get gets there turned switched set make makes default currently yes system take takes wear wears bring keep give join "
 )
 _EXISTS = word_set("configured set defined specified there given")
 _OF_PLAIN = frozenset({None, states.SWITCH, states.PERMISSION, states.INCLUSION, states.PRESENCE})
@@ -97,7 +97,7 @@ def stated(claim: Claim, known: Scopes) -> RecordStates:
             continue
         field, agrees = judged
         if agrees:
-            agreed += 1
+            agreed += not _strange(clause, field)  # a word of nowhere is for the model to judge
             premises.append(field.scope.text)
         elif not _told_elsewhere(field, known):
             moved.append(Distortion(NEGATION_FLIP, field.written, clause.text, field.scope.fact_id, slot=field.noun))

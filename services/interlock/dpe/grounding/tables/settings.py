@@ -16,7 +16,7 @@ from interlock.dpe.grounding.tables.record import Pairs, ReadSource
 from interlock.dpe.text.patterns import pattern
 
 _MOST_CHARACTERS = 32_000
-_LEAST_LINES = 2
+_LEAST_LINES, _MOST_LINES = 2, 600
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _KEYED = pattern(r"""\s*(?:- )?["']?[\p{L}_][\p{L}\d_ .()/%€$£°+-]{0,50}["']?:(?:\s+\S.*|\s*)""")
 _ITEM = re.compile(r"\s*- \S.*|\s*-\s*")
@@ -32,6 +32,7 @@ _CONSTANT = pattern(
     r"(?:(?:export|public|private|static|final|const|let|var|val|int|long|float|double|bool|boolean|String|str)\s+)*"
     r"([A-Z][A-Z\d_]{2,50})(?:\s*:\s*\w+)?\s*:?=\s*(\"[^\"]{0,80}\"|'[^']{0,80}'|-?[\d._]{1,20}|[Tt]rue|[Ff]alse|null|None|nil);?"
 )
+_DASHES = re.compile(rf"(?:-[ \t]+){{{objects.MOST_DEPTH}}}")
 _EMPTY = frozenset({"", "null", "~", "none", "nil"})
 _LISTED = re.compile(r"\[([^\[\]{}]{0,160})\]")
 _LITERALS = {"True": "true", "False": "false"}
@@ -43,7 +44,7 @@ def of_lines(content: str) -> ReadSource:
         return ReadSource((), content)
     lines = [line for line in content.splitlines() if line.strip()]
     plain = [line for line in lines if line.strip()[0] not in "#;" and line.strip() not in {"---", "..."}]
-    if len(plain) < _LEAST_LINES:
+    if not _LEAST_LINES <= len(plain) <= _MOST_LINES:
         return ReadSource((), content)
     if (tree := _assigned(plain)) is not None:
         found = objects.of_tree(tree)
@@ -99,11 +100,23 @@ def _keyed(content: str, lines: Sequence[str]) -> Pairs | None:
 
 
 def _yaml(content: str) -> Any:
+    if _is_deep(content):
+        return None
     try:
         node = yaml.compose(content, Loader=_LOADER)
     except (yaml.YAMLError, RecursionError, ValueError):
         return None
     return _tree(node, set(), 0)
+
+
+def _is_deep(content: str) -> bool:
+    """Whether a text nests deeper than any record, which the parser would follow without a bound."""
+    depth = 0
+    for char in content:
+        depth += (char in "[{") - (char in "]}")
+        if depth > objects.MOST_DEPTH:
+            return True
+    return _DASHES.search(content) is not None
 
 
 def _tree(node: Any, seen: set[int], depth: int) -> Any:
