@@ -194,7 +194,7 @@ def _durations(operands: Sequence[Operand]) -> Iterator[float]:
             between = (second.minute - first.minute) % calendar.DAY_MINUTES
             yield between * 60.0
             yield (calendar.DAY_MINUTES - between) * 60.0
-        if a.scope == b.scope or min(a.scope, b.scope) < 0 or a.noun & b.noun:
+        if _of_one(a, b):
             yield from calendar.between(first, second)
 
 
@@ -203,18 +203,23 @@ def _dates(target: Moment, words: frozenset[str], operands: Sequence[Operand]) -
 
     The words of the claim name the operation, or those beside the period in its source: *three weeks before the opening*.
     """
-    moments = [each.value.moment for each in operands if each.value.moment is not None]
+    dated = [(each, each.value.moment) for each in operands if each.value.moment is not None]
     if target.weekday is not None:
-        for moment in moments:
+        for _, moment in dated:
             if (day := calendar.day_of(moment)) is not None:
                 yield Moment(moment.years, moment.months, moment.day, day.weekday())
     claimed = words if words & _ENDS else frozenset()
-    for each in operands:
-        near = each.near if calendar.relates(each.near) else claimed
-        if each.value.unit == TIME and each.value.amount and near:
-            for moment in moments:
-                yield from calendar.moved(moment, each.value, near, each.follows)
+    for period in (each for each in operands if each.value.unit == TIME and each.value.amount):
+        for one, moment in dated:
+            near = period.near if calendar.relates(period.near) and (claimed or _of_one(one, period)) else claimed
+            if near:
+                yield from calendar.moved(moment, period.value, near, period.follows)
     yield from _counted_dates(words, operands)
+
+
+def _of_one(a: Operand, b: Operand) -> bool:
+    """Whether two values stand in one sentence, in sentences that share a word, or one of them in the claim."""
+    return a.scope == b.scope or min(a.scope, b.scope) < 0 or bool(a.noun & b.noun)
 
 
 def _counted_dates(words: frozenset[str], operands: Sequence[Operand]) -> Iterator[Moment]:
