@@ -1,9 +1,10 @@
 """How often everyday answers are judged right: pairs of a faithful answer and one with a single fact bent.
 
-    python -m bench.everyday [--by-kind]
+    python -m bench.everyday [--by-kind] [--pairs prose|structured]
 
 A pair is right when the faithful twin is LOW without a finding and the bent one is not LOW. Rows of ``dev`` were looked at when rules
-were written; rows of ``held`` were not, so that their figures are those to quote. Prints figures only, never a row.
+were written; rows of ``held`` were not, so that their figures are those to quote. Prints figures only, never a row. ``--pairs prose`` measures
+``bench/prose_pairs`` (derived dates, polarity, opposites, order and cause), ``--pairs structured`` settings, tables, lists of keys and code.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from interlock.dpe.request import Output, Request
 from interlock.dpe.wiring import open_pipeline
 from interlock.runtime.settings.model import Settings
 
-FOLDER = Path(__file__).parent / "everyday_pairs"
+FOLDERS = {name: Path(__file__).parent / f"{name}_pairs" for name in ("everyday", "prose", "structured")}
+FOLDER = FOLDERS["everyday"]
 TARGETS = {"pairs right": 0.65, "faithful left alone": 0.88}
 
 
@@ -67,11 +69,12 @@ def figures(name: str, counts: Counter[str]) -> dict[str, dict[str, object]]:
         "pairs right": counts["right"] / counts["pairs"],
         "faithful left alone": counts["clean"] / counts["pairs"],
         "faults noticed": counts["caught"] / counts["pairs"],
-        "faithful singles left alone": counts["faithful singles right"] / counts["faithful singles"],
-        "unfaithful singles noticed": counts["unfaithful singles right"] / counts["unfaithful singles"],
     }
+    for kind, what in (("faithful singles", "left alone"), ("unfaithful singles", "noticed")):
+        if counts[kind]:
+            shares[f"{kind} {what}"] = counts[f"{kind} right"] / counts[kind]
     return {
-        f"everyday, {name}: {what}": {
+        f"{name}: {what}": {
             "value": round(share, 3),
             "target": TARGETS.get(what),
             "better": "higher",
@@ -81,14 +84,14 @@ def figures(name: str, counts: Counter[str]) -> dict[str, dict[str, object]]:
     }
 
 
-async def measure(*, by_kind: bool) -> dict[str, dict[str, object]]:
+async def measure(*, by_kind: bool, pairs: str = "everyday") -> dict[str, dict[str, object]]:
     """Return the figures of both halves."""
     pipeline = open_pipeline(Settings())
     found: dict[str, dict[str, object]] = {}
     try:
         for half in ("dev", "held"):
-            every, kinds = await scored(sorted((FOLDER / half).glob("*.json")), pipeline)
-            found |= figures(half, every)
+            every, kinds = await scored(sorted((FOLDERS[pairs] / half).glob("*.json")), pipeline)
+            found |= figures(f"{pairs}, {half}", every)
             for kind, counts in sorted(kinds.items()) if by_kind else ():
                 print(f"{half:5} {kind:28} {dict(counts)}", file=sys.stderr)
     finally:
@@ -97,4 +100,5 @@ async def measure(*, by_kind: bool) -> dict[str, dict[str, object]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(measure(by_kind="--by-kind" in sys.argv))))
+    chosen = sys.argv[sys.argv.index("--pairs") + 1] if "--pairs" in sys.argv else "everyday"
+    print(json.dumps(asyncio.run(measure(by_kind="--by-kind" in sys.argv, pairs=chosen))))

@@ -7,7 +7,6 @@ template escapes them. A text that someone else wrote goes in as ``said`` or ``q
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from interlock.api.audit.v1 import audit_pb2
@@ -15,7 +14,6 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import Micros, as_decimal
-from interlock.domain.errors import Refused
 from interlock.domain.held import APPROVAL_REASONS, REJECTION_REASONS, Held, readable_texts
 from interlock.oversight.console import HeldView
 from interlock.oversight.markup import quoted, render, said
@@ -37,7 +35,7 @@ _FORMS = (
 )
 
 
-_STRANGER: Mapping[str, Any] = {"reviewer": "", "csrf": "", "role": "", "here": ""}
+STRANGER: Mapping[str, Any] = {"reviewer": "", "csrf": "", "role": "", "here": ""}
 
 
 class Word(NamedTuple):
@@ -49,16 +47,7 @@ class Word(NamedTuple):
 
 def sign_in_page(fault: str = "") -> str:
     """Return the page for a reader who is not signed in; *fault* is shown above the forms."""
-    return render("sign_in.html", title="Sign in", **_STRANGER, fault=fault)
-
-
-def refused_page(view: View | None, status: int, refused: Refused) -> str:
-    """Return the page that tells in words what was refused; *view*: who is signed in, where that is known."""
-    frame = {**frame_of(view), "here": ""} if view else _STRANGER
-    return render(
-        "refused.html", title=f"{status} {HTTPStatus(status).phrase}", **frame, reason=refused.reason, message=said(refused.message),
-        hint=said(refused.metadata.get("hint", "")),
-    )  # fmt: skip
+    return render("sign_in.html", title="Sign in", **STRANGER, fault=fault)
 
 
 def frame_of(view: View) -> Mapping[str, Any]:

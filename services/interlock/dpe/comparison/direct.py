@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from interlock.dpe.comparison.alignment import align
 from interlock.dpe.comparison.conflicts import sentence_conflicts
 from interlock.dpe.comparison.cues import Cue
-from interlock.dpe.comparison.polarity import flips, stripped
+from interlock.dpe.comparison.polarity import flips
+from interlock.dpe.comparison.stripping import stripped
 from interlock.dpe.values.frames import Frame, FramedSentence
 
 

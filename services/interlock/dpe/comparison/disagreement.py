@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from interlock.dpe.comparison.cues import MAGNITUDE_ALTERED, NEGATION_FLIP, NUMBER_CHANGED
-from interlock.dpe.comparison.polarity import is_negator
+from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.comparison.value_conflicts import compare, frame
 from interlock.dpe.document import Claim, ClaimType
 from interlock.dpe.inference.ner import KINDS as NAMED

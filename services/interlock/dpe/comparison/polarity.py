@@ -1,51 +1,41 @@
-"""Polarity and hedges: negation flips and dropped limits between a claim and its source (SPEC-005 §5.3).
+"""Polarity: negation flips between a claim and its source (SPEC-005 §5.3). Dropped limits are in ``stripping.py``.
 
 The words not and may are frequent, and paraphrases move them. A cue is therefore certain only where the claim copies
 its source except for that cue. Every other cue is a suspicion that the NLI model must confirm.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from interlock.dpe.comparison import denials
 from interlock.dpe.comparison.alignment import Alignment, Edit, Element
-from interlock.dpe.comparison.cues import CONTEXT_STRIPPED, NEGATION_FLIP, Cue
-from interlock.dpe.comparison.hedges import CONDITIONS, STRICT, group_at, is_uncounted, kept
+from interlock.dpe.comparison.cues import NEGATION_FLIP, Cue
+from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.comparison.order import told_from_the_other_end
 from interlock.dpe.text.lexing import at
 from interlock.dpe.text.wordlists import word_set
-from interlock.dpe.values.figures import APPROXIMATE
-from interlock.dpe.values.frames import DIRECTIONS, STOP, Frame, FramedSentence, coverage
+from interlock.dpe.values.frames import DIRECTIONS, STOP, Frame, FramedSentence, coverage, stem
 from interlock.dpe.values.quantities import Value, same
 
-NEGATORS = word_set(
-    "not no never none neither nor without cannot nobody nothing nowhere unable fail fails failed failing lack "
-    "lacks lacked lacking hardly scarcely barely"
-)
-_AUXILIARIES = word_set(
+AUXILIARIES = word_set(
     "do does did is are was were be been being am has have had will would shall should can could may might must "
     "to of the a an any some all both longer yet ever"
 )
 _FINITE = word_set("is are was were has have had do does did will would shall should can could may might must")
-_STRENGTHENERS = word_set(
-    "will all always every definitely certainly completely fully is are was were has have had do does"
-)
 _ADVERBS = {"up": "rose", "down": "fell"}
-_FAILING = frozenset({"fail", "fails", "failed", "failing"})
-_EXCLUDING = word_set("excluded excludes exclude unaffected spared exempt exempted prohibited forbidden banned waived")
-"""Words that say *not* of what they are about: not covered, not affected, not to be paid."""
 _JOINING = word_set("but and or although though while whereas because yet")
+_OPENING = frozenset({",", ";", ":", "but", "and", "while", "whereas", "–", "—", "for", "in", "on", "at"})
+_WEAK = word_set(
+    "longer take takes taking taken make makes making made give gives given giving get gets getting need needs require requires"
+    " required want wants able allow allowed allows let let's go goes going come comes keep use used using"
+)
+_SHORT = 4
 _ELLIPTIC = frozenset({"none", "nothing", "never", "not", "neither"})
-_AFTERWARDS = frozenset({"after", "afterwards", "afterward", "thereafter", "later", "then"})
 _ORDER = frozenset({"before", "after"})
-_BOUNDS = frozenset({"most", "least"})
-_ROUNDING = frozenset({"nearly", "almost", "some"})
+_PHASES = "start"
 _PREFIXES = ("un", "dis", "non", "in", "im", "il", "ir")
-_CERTAIN_COPY = 0.6
+CERTAIN_COPY = 0.6
 _FRAME_AGREES = 0.75
-
-
-def is_negator(word: str) -> bool:
-    """Whether a word negates what follows it."""
-    return word in NEGATORS or word.endswith("n't")
 
 
 def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
@@ -53,13 +43,19 @@ def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, f
     if (moved := _moved_otherwise(sentence, claim, fact)) is not None:
         yield moved
     elif alignment is not None and alignment.is_copy:
-        yield from _flipped_edits(alignment)
-    elif (source := _framed(sentence, fact)) is not None:
+        for cue in _flipped_edits(alignment, claim, fact):
+            phases = {DIRECTIONS.get(word, ("",))[0] for word in (cue.source_value, cue.claim_value)} == {_PHASES}
+            if not (phases and _of_other_times(sentence, alignment.source)):
+                yield cue
+    elif (source := framed(sentence, fact)) is not None:
         claim_negators, source_negators = (
             _negators_near(sentence, claim, source.bag),
             _negators_near(source, fact, sentence.bag),
         )
         opposite = _opposite_words(sentence, claim, source, fact)
+        paired = {word for pair in opposite for word in pair}
+        claim_negators = [word for word in claim_negators if word not in paired]
+        source_negators = [word for word in source_negators if word not in paired]
         if (len(claim_negators) + len(source_negators) + len(opposite)) % 2:
             shown = opposite[0] if opposite else ("", "")
             yield Cue(
@@ -91,7 +87,7 @@ def _moves_by(frame: Frame, value: Value) -> str:
     return word if word in DIRECTIONS else ""
 
 
-def _framed(sentence: FramedSentence, fact: Frame) -> FramedSentence | None:
+def framed(sentence: FramedSentence, fact: Frame) -> FramedSentence | None:
     """Return the source sentence that has nearly all content words of a claim's sentence."""
     if len(sentence.bag) < 2 or not fact.sentences:
         return None
@@ -99,12 +95,12 @@ def _framed(sentence: FramedSentence, fact: Frame) -> FramedSentence | None:
     return best if coverage(sentence.bag, best, fact) >= _FRAME_AGREES else None
 
 
-def _flipped_edits(alignment: Alignment) -> Iterator[Cue]:
+def _flipped_edits(alignment: Alignment, claim: Frame, fact: Frame) -> Iterator[Cue]:
     flips_found: list[tuple[str, str]] = []
-    certain = alignment.copied >= _CERTAIN_COPY
+    certain = alignment.copied >= CERTAIN_COPY
     for edit in alignment.edits:
-        claim_words, source_words = _words(edit.claim), _words(edit.source)
-        if edit.beyond and (not any(is_negator(word) for word in source_words) or _is_other_clause(edit, alignment)):
+        claim_words, source_words = _marked(edit.claim, claim), _marked(edit.source, fact)
+        if edit.beyond and (not any(word.denies for word in source_words) or _is_other_clause(edit, alignment, fact)):
             continue  # the claim was cut out of its source
         flip = _polarity_flip(claim_words, source_words)
         if flip is not None:
@@ -115,46 +111,64 @@ def _flipped_edits(alignment: Alignment) -> Iterator[Cue]:
         yield Cue(NEGATION_FLIP, source, claim_value, certain=certain)
 
 
-def _is_other_clause(edit: Edit, alignment: Alignment) -> bool:
+@dataclass(frozen=True)
+class _Word:
+    """A word of an edit, and whether it denies something where it stands."""
+
+    word: str
+    denies: bool
+
+
+def _marked(elements: Sequence[Element], frame: Frame) -> list[_Word]:
+    return [_Word(each.word, denials.denies(frame.tokens, each.first)) for each in elements]
+
+
+def _is_other_clause(edit: Edit, alignment: Alignment, fact: Frame) -> bool:
     """Whether the source text beyond the claim is a separate clause: he needs rest, but will not be operated on."""
     opens = edit is alignment.edits[0] and edit.source[0].first == alignment.source.first
-    return edit.source[-1].word in _JOINING if opens else edit.source[0].word in _JOINING
+    if opens:
+        return edit.source[-1].word in _JOINING
+    return edit.source[0].word in _JOINING or at(fact.tokens, edit.source[0].first - 1).text in {",", ";"}
 
 
-def _words(elements: Sequence[Element]) -> list[str]:
-    return [element.word for element in elements]
-
-
-def _polarity_flip(claim_words: Sequence[str], source_words: Sequence[str]) -> tuple[str, str] | None:
+def _polarity_flip(claim_words: Sequence[_Word], source_words: Sequence[_Word]) -> tuple[str, str] | None:
     """Return what flips the polarity in one edit: a negator on one side only, or words of opposite direction."""
     claim_words, source_words = _affirmed(claim_words), _affirmed(source_words)
-    if sum(_is_content(word) for word in claim_words) > 2 or sum(_is_content(word) for word in source_words) > 2:
+    mine, its = ([each.word for each in words if _is_told(each)] for words in (claim_words, source_words))
+    if len(mine) > 2 or len(its) > 2:
         return None  # a whole phrase was added or dropped
     opposite = next(
         (
-            (source_word, claim_word)
-            for claim_word in claim_words
-            for source_word in source_words
-            if _are_opposite(claim_word, source_word)
+            (other.word, one.word)
+            for one in claim_words
+            for other in source_words
+            if _are_opposite(one.word, other.word)
         ),
         None,
     )
-    negations = sum(is_negator(word) for word in (*claim_words, *source_words) if word not in (opposite or ()))
+    if mine and its and opposite is None and not set(map(stem, mine)) & set(map(stem, its)):
+        return None  # a phrase was worded otherwise: what it denies is another word
+    negations = sum(each.denies for each in (*claim_words, *source_words) if each.word not in (opposite or ()))
     if (negations + (opposite is not None)) % 2 == 0:
         return None
-    return opposite or (" ".join(source_words), " ".join(claim_words))
+    return opposite or (" ".join(each.word for each in source_words), " ".join(each.word for each in claim_words))
 
 
-def _affirmed(words: Sequence[str]) -> Sequence[str]:
+def _affirmed(words: Sequence[_Word]) -> Sequence[_Word]:
     """Return words without what they only deny in favour of what follows: *not to staff, but to the food bank*."""
-    if "but" not in words:
+    plain = [each.word for each in words]
+    if "but" not in plain:
         return words
-    cut = len(words) - words[::-1].index("but")
-    return words[cut:] if any(is_negator(word) for word in words[:cut]) else words
+    cut = len(words) - plain[::-1].index("but")
+    return words[cut:] if any(each.denies for each in words[:cut]) else words
 
 
-def _is_content(word: str) -> bool:
-    return word not in STOP and not is_negator(word) and word not in _AUXILIARIES
+def _is_told(word: _Word) -> bool:
+    return is_content(word.word) and not word.denies
+
+
+def is_content(word: str) -> bool:
+    return word not in STOP and not is_negator(word) and word not in AUXILIARIES
 
 
 def _are_opposite(one: str, other: str) -> bool:
@@ -165,35 +179,62 @@ def _are_opposite(one: str, other: str) -> bool:
     return len(short) >= 4 and any(long == prefix + short for prefix in _PREFIXES)
 
 
-def _only_flips(claim_words: Sequence[str], source_words: Sequence[str]) -> bool:
+def _only_flips(claim_words: Sequence[_Word], source_words: Sequence[_Word]) -> bool:
     """Whether an edit holds only function words and words that flip the polarity."""
     paired = {
-        word
-        for claim_word in claim_words
-        for source_word in source_words
-        if _are_opposite(claim_word, source_word)
-        for word in (claim_word, source_word)
+        each
+        for one in claim_words
+        for other in source_words
+        if _are_opposite(one.word, other.word)
+        for each in (one.word, other.word)
     }
     return all(
-        word in STOP or word in _AUXILIARIES or is_negator(word) or word in paired
-        for word in (*claim_words, *source_words)
+        each.word in STOP or each.word in AUXILIARIES or is_negator(each.word) or each.word in paired
+        for each in (*claim_words, *source_words)
     )
 
 
 def _negators_near(sentence: FramedSentence, frame: Frame, words: frozenset[str]) -> list[str]:
-    """Return the negators of a sentence that precede a word which both sentences have."""
+    """Return the words of a sentence that deny something which both sentences have."""
     found: list[str] = []
-    for index in range(sentence.first, sentence.last):
+    for index in denials.places(frame.tokens, sentence.first, sentence.last):
         low = frame.tokens[index].low
-        if low in _EXCLUDING:
+        if low in denials.EXCLUDING:
             found.append(low)  # seepage is excluded: it is not covered
-        elif is_negator(low) and not _is_failure(frame, index) and not _prefers(sentence, frame, index, words):
-            scope = [word for place, word in sentence.stems if place > index][:2]
-            if not scope and low in _ELLIPTIC:
-                scope = [word for _, word in sentence.stems]  # a refund until Friday, after that none
-            if any(word in words for word in scope):
-                found.append(low)
+        elif not _prefers(sentence, frame, index, words):
+            found += [low] if _reaches(sentence, frame, index, words) else []
     return found
+
+
+def _reaches(sentence: FramedSentence, frame: Frame, index: int, words: frozenset[str]) -> bool:
+    """Whether what a negator denies is said in *words* too, as it is or with a prefix that denies it."""
+    scope = _denied_words(sentence, frame, index)
+    if frame.tokens[index].low in _ELLIPTIC and (not scope or at(frame.tokens, index + 1).low in _OPENING):
+        whole = _elliptic_words(sentence, frame, index)  # of the southern region nothing is said of the northern one
+        return all(word in words and not word.startswith("±") for word in whole)
+    return any(word in words or any(prefix + word in words for prefix in _PREFIXES) for word in scope)
+
+
+def _denied_words(sentence: FramedSentence, frame: Frame, index: int) -> list[str]:
+    """Return the content words that a negator denies: the next, or the one behind words that tell nothing of their own."""
+    after = [(place, word) for place, word in sentence.stems if place > index]
+    while len(after) > 1 and _is_weak(frame.tokens[after[0][0]].low):
+        after = after[1:]
+    obliged = any(at(frame.tokens, place).low == "to" for place in range(index + 1, index + 4))
+    return [word for _, word in after[: 2 if obliged else 1]]  # need not submit a form: needs no form
+
+
+def _is_weak(low: str) -> bool:
+    return low in _WEAK or low in denials.EXCLUDING or (low.endswith("ly") and len(low) > _SHORT)
+
+
+def _elliptic_words(sentence: FramedSentence, frame: Frame, index: int) -> list[str]:
+    """Return the words that a negator at the end of its clause denies: *the other region was not*, *after that none*."""
+    first = index
+    while first > sentence.first and frame.tokens[first - 1].low not in _OPENING:
+        first -= 1
+    own = [word for place, word in sentence.stems if first <= place <= index]
+    return own or [word for _, word in sentence.stems]
 
 
 def _prefers(sentence: FramedSentence, frame: Frame, index: int, words: frozenset[str]) -> bool:
@@ -205,11 +246,6 @@ def _prefers(sentence: FramedSentence, frame: Frame, index: int, words: frozense
     denied = [word for place, word in sentence.stems if index < place < cut]
     preferred = [word for place, word in sentence.stems if place > cut]
     return any(word not in words for word in denied) and any(word in words for word in preferred)
-
-
-def _is_failure(frame: Frame, index: int) -> bool:
-    """Whether *fail* tells of a failure and negates no verb: failed requests, the requests failed."""
-    return frame.tokens[index].low in _FAILING and at(frame.tokens, index + 1).low != "to"
 
 
 def _opposite_words(
@@ -224,8 +260,15 @@ def _opposite_words(
         and source_sides[family][0] != side
         and side >= 0
         and source_sides[family][0] >= 0
+        and not (family == _PHASES and _of_other_times(sentence, source))
         and not (family in _ORDER and told_from_the_other_end(_text(sentence, claim), _text(source, fact)))
     ]
+
+
+def _of_other_times(sentence: FramedSentence, source: FramedSentence) -> bool:
+    """Whether two sentences date what they tell, and differently: a term that ends does not deny that it begins."""
+    dates = [[value for value in each.values if value.moment is not None] for each in (sentence, source)]
+    return any(dates) and not any(one.moment == other.moment for one in dates[0] for other in dates[1])
 
 
 def _text(sentence: FramedSentence, frame: Frame) -> str:
@@ -242,98 +285,3 @@ def _sides(sentence: FramedSentence, frame: Frame) -> dict[str, tuple[int, str]]
             seen = sides.get(family)
             sides[family] = (side, low) if seen is None or seen[0] == side else (-1, low)
     return sides
-
-
-def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
-    """Yield a cue when a claim's sentence drops a limit of its source."""
-    if alignment is not None and alignment.is_copy:
-        keeps = kept(claim.tokens, (element.first for edit in alignment.edits for element in edit.claim))
-        for edit in alignment.edits:
-            limits = _stripped_edit(edit, keeps, claim, fact)
-            claim_words = _words(edit.claim)
-            rounding = _rounds_value(edit, fact)
-            if not limits or (rounding and any(word in APPROXIMATE for word in claim_words)):
-                continue  # nearly 50 %, about 50 %
-            shown = fact.written(edit.source[limits[0]].first, edit.source[-1].last)
-            simple = not rounding and _only_limits(claim_words, limits, _words(edit.source))
-            certain = (
-                simple and alignment.copied >= _CERTAIN_COPY and _is_alone(edit, alignment, replaced=bool(claim_words))
-            )
-            yield Cue(CONTEXT_STRIPPED, shown, " ".join(claim_words), certain=certain)
-            return
-    elif (source := _framed(sentence, fact)) is not None:
-        keeps = kept(claim.tokens, range(sentence.first, sentence.last))
-        for index in range(source.first, source.last):
-            group = group_at(fact.tokens, index)
-            scope = [stemmed for place, stemmed in source.stems if place > index][:2]
-            uncounted = is_uncounted(fact.tokens, index) or _bounds_another(index, claim, fact)
-            uncounted = uncounted or (fact.tokens[index].low == "until" and _is_afterwards(sentence, claim))
-            if group not in {"", "bound", *keeps} and not uncounted and any(each in sentence.bag for each in scope):
-                yield Cue(CONTEXT_STRIPPED, fact.tokens[index].low, "", certain=False)
-                return
-
-
-def _is_afterwards(sentence: FramedSentence, claim: Frame) -> bool:
-    """Whether a claim says of itself that it is about the time after a limit: *after that*, *afterwards*."""
-    return any(token.low in _AFTERWARDS for token in claim.tokens[sentence.first : sentence.last])
-
-
-def _is_alone(edit: Edit, alignment: Alignment, *, replaced: bool) -> bool:
-    """Whether an edit is the only one. If it *replaced* a word, the claim may leave others out."""
-    others = (each for each in alignment.edits if each is not edit)
-    return all(each.beyond or (replaced and not each.claim) for each in others)
-
-
-def _stripped_edit(edit: Edit, keeps: frozenset[str], claim: Frame, fact: Frame) -> list[int]:
-    """Return the indexes of the limits that an edit drops. A limit dropped with its scope does not count."""
-    source_words = _words(edit.source)
-    limits = [
-        place
-        for place, element in enumerate(edit.source)
-        if group_at(fact.tokens, element.first) not in {"", *keeps}
-        and not _dropped_with_value(edit, place, fact)
-        and not _bounds_another(element.first, claim, fact)
-        and (edit.claim or not is_uncounted(fact.tokens, element.first))
-    ]
-    if not limits or (source_words[limits[0]] in CONDITIONS and limits[0] <= 1):
-        return limits
-    others = [place for place, word in enumerate(source_words) if _is_content(word) and place not in limits]
-    replaced = any(_is_content(word) for word in _words(edit.claim))
-    dropped = not replaced and any(place > limits[-1] for place in others)
-    return [] if len(others) > 1 or dropped else limits
-
-
-def _bounds_another(index: int, claim: Frame, fact: Frame) -> bool:
-    """Whether a word is the *most* or *least* of a bound on a figure that the claim does not state: at most 12 replicas."""
-    if fact.tokens[index].low not in _BOUNDS or index == 0 or fact.tokens[index - 1].low != "at":
-        return False
-    bounded = [value for value in fact.values if value.first in {index - 1, index, index + 1}]
-    return bool(bounded) and not {value.amount for value in bounded} & {each.amount for each in claim.values}
-
-
-def _dropped_with_value(edit: Edit, place: int, fact: Frame) -> bool:
-    """Whether a rounding word was dropped together with its figure: (almost £17,000)."""
-    rounds = fact.tokens[edit.source[place].first].low in _ROUNDING
-    follows = edit.source[place + 1 : place + 2]
-    return rounds and any(each.value for each in follows) and not any(each.value for each in edit.claim)
-
-
-def _rounds_value(edit: Edit, fact: Frame) -> bool:
-    """Whether an edit drops only words that round the next figure: nearly 50 %, some 300."""
-    starts = {value.first for value in fact.values}
-    return all(
-        fact.tokens[each.first].low in _ROUNDING and each.last in starts for each in edit.source if each.value is None
-    )
-
-
-def _only_limits(claim_words: Sequence[str], limits: Sequence[int], source_words: Sequence[str]) -> bool:
-    """Whether an edit drops only limits and function words, and adds no more than is, will or all."""
-    if "can" in claim_words:
-        return False  # may and could, rephrased
-    if not claim_words and limits[0] == 0 and source_words[0] in STRICT:
-        return True
-    dropped = all(
-        place in limits or word in _AUXILIARIES or word in STOP or (word.endswith("ly") and place + 1 in limits)
-        for place, word in enumerate(source_words)
-    )
-    return dropped and all(word in _STRENGTHENERS or word in _AUXILIARIES or word in STOP for word in claim_words)

@@ -6,7 +6,7 @@ are compared with the evidence on its claims, parsed once and remembered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,20 +18,23 @@ from interlock.dpe.comparison.bindings.findings import Misbinding
 from interlock.dpe.comparison.bindings.order import steps
 from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
 from interlock.dpe.comparison.bindings.reading import Passages
-from interlock.dpe.comparison.cues import NUMBER_CHANGED
+from interlock.dpe.comparison.cues import DATE_SHIFTED, NEGATION_FLIP, NUMBER_CHANGED
 from interlock.dpe.comparison.pairings.compare import compare
 from interlock.dpe.comparison.pairings.swapped import swapped
 from interlock.dpe.document import Claim, Distortion, Sentence
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.placing.cells import taken
+from interlock.dpe.grounding.placing.cells import shared, taken
 from interlock.dpe.grounding.placing.fields import moved_fields
 from interlock.dpe.grounding.placing.holders import exchanged_holders
 from interlock.dpe.grounding.placing.scopes import scopes
 from interlock.dpe.grounding.support import content_stems
 from interlock.dpe.inference.language import Cancelled, Language, batches
 from interlock.dpe.values import extraction
+from interlock.dpe.values.moments import covers
+from interlock.dpe.values.quantities import same
 from interlock.dpe.values.reckoning.conversions import wrong_conversions
+from interlock.dpe.values.reckoning.spans import misnamed_weekdays, wrong_spans
 
 _SHARED = 2
 _MOST_LISTS = 20
@@ -65,11 +68,11 @@ async def distortions(
                 sources = partial(
                     _evidence, own, evidence, envelope, known=known, language=language, cancelled=cancelled
                 )
-                found |= _in_choice(own, reading, parses, sources, cancelled)
+                found |= _without_states(_in_choice(own, reading, parses, sources, cancelled), evidence)
         if envelope.cut.records:
             records = scopes(envelope)
             cells = {
-                claim.claim_id: (*taken(claim, records), *exchanged_holders(claim, records))
+                claim.claim_id: (*taken(claim, records), *shared(claim, records), *exchanged_holders(claim, records))
                 for claim in claims
                 if not cancelled()
             }
@@ -78,7 +81,13 @@ async def distortions(
                 found = with_bindings(moved_fields(claims, records), found)
         return found
 
-    converted = {claim.claim_id: _wrong_conversions(claim, evidence[claim.claim_id]) for claim in claims}
+    converted = {
+        claim.claim_id: (
+            *_wrong_conversions(claim, evidence[claim.claim_id]),
+            *_wrong_dates(claim, evidence[claim.claim_id]),
+        )
+        for claim in claims
+    }
     wrong = {name: each for name, each in converted.items() if each}
     return with_bindings(with_bindings(wrong, before), await language.run(find, stage="3b"))
 
@@ -89,6 +98,26 @@ def _wrong_conversions(claim: Claim, shown: ClaimEvidence) -> tuple[Distortion, 
         Distortion(NUMBER_CHANGED, one.text, other.text, shown.fact_id, slot="conversion")
         for one, other in wrong_conversions(extraction.read(claim.text))
     )
+
+
+def _without_states(found: Distortions, evidence: Mapping[str, ClaimEvidence]) -> dict[str, tuple[Distortion, ...]]:
+    """Return findings without turned predicates where the fields of a record bear out the states of a claim."""
+    return {
+        name: tuple(one for one in each if one.type != NEGATION_FLIP or not evidence[name].agreed)
+        for name, each in found.items()
+    }
+
+
+def _wrong_dates(claim: Claim, shown: ClaimEvidence) -> Iterator[Distortion]:
+    """Yield the periods and weekdays of a claim that its own dates refute, and that its source does not state."""
+    reading = extraction.read(claim.text)
+    stated = extraction.read(shown.premise).values
+    for right, value in wrong_spans(reading):
+        if not any(same(value, each) for each in stated):
+            yield Distortion(NUMBER_CHANGED, right, value.text, shown.fact_id, slot="when")
+    for right, value in misnamed_weekdays(reading):
+        if not any(each.moment and value.moment and covers(each.moment, value.moment) for each in stated):
+            yield Distortion(DATE_SHIFTED, right, value.text, shown.fact_id, slot="when")
 
 
 def with_bindings(found: Distortions, bound: Distortions) -> dict[str, tuple[Distortion, ...]]:

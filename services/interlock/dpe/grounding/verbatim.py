@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from interlock.dpe.claims.wording import unanswered
+from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.comparison.hedges import HEDGES, group_at
-from interlock.dpe.comparison.polarity import is_negator
 from interlock.dpe.grounding.envelope import EvidenceUnit
 from interlock.dpe.text.folding import fold
 from interlock.dpe.text.lexing import SYMBOL, Lexeme, at, lex

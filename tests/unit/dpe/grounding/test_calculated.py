@@ -25,6 +25,7 @@ KILNS = (
 )
 LEAGUE = "| Club | Goals | Points |\n|---|---|---|\n| Ravens | 58:31 | 64 |\n| Otters | 66:40 | 71 |\n| Badgers | 49:44 | 52 |"
 GYM = "A gym pass costs $30 a month. Lockers cost $4 each. The contract runs for 18 months from the day of signing."
+STAFF = "Amir has worked at the bakery since 1 August 2015."
 
 
 def _settled(claim, *sources, own="", others=()):
@@ -58,6 +59,7 @@ def _settled(claim, *sources, own="", others=()):
         ("A gym pass costs $360 a year.", (GYM,), ""),
         ("Lockers cost $4 each, so $12 for three.", (GYM,), ""),
         ("The contract runs until November 2025.", (GYM,), "I signed in May 2024."),
+        ("In August 2025 Amir will have worked at the bakery for ten years.", (STAFF,), ""),
     ],
 )
 def test_borne_out(claim, sources, own):
@@ -79,6 +81,7 @@ def test_borne_out(claim, sources, own):
         ("A gym pass costs $380 a year.", (GYM,), ""),
         ("Lockers cost $4 each, so $15 for three.", (GYM,), ""),
         ("The contract runs until December 2025.", (GYM,), "I signed in May 2024."),
+        ("In August 2025 Amir will have worked at the bakery for twelve years.", (STAFF,), ""),
         ("Lockers do not cost $4 each, so $12 for three.", (GYM,), ""),
         ("Surgeons in Geneva bought submarine lockers at $4 each, so $12 for three.", (GYM,), ""),
         ("The gym has 40 trainers.", (GYM,), ""),

@@ -25,7 +25,7 @@ def follows(claim: str, value: str, *sources: str, counts=(2.0, 3.0)) -> bool:
         ("on average 20 km", "20 km", "21 km", ["10 km", "20 km", "30 km"]),
         ("a share of 25%", "25%", "35%", ["20 boats of 80 boats"]),
         ("the trip takes 90 minutes", "90 minutes", "95 minutes", ["from 10:15 to 11:45"]),
-        ("it lasts 25 days", "25 days", "26 days", ["from 5 March 2024 to 30 March 2024"]),
+        ("it lasts 25 days", "25 days", "27 days", ["from 5 March 2024 to 30 March 2024"]),
         ("it expires in May 2026", "May 2026", "June 2026", ["May 2024", "24 months"]),
         ("it runs until 2027", "2027", "2028", ["2024", "3 years"]),
         ("$120 a year", "$120", "$130", ["$10"]),

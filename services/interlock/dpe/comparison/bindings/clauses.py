@@ -166,8 +166,9 @@ def _answers(token: Any) -> bool:
 def sense(token: Any) -> str:
     """Return what a word says, the same for words of one meaning and of one direction: *fell* and *drop*."""
     low, lemma = token.lower_, token.lemma_.lower()
-    particle = next((c.lower_ for c in token.children if c.lower_ in _WAYS and c.dep_ in {"prt", "advmod", "prep"}), "")
-    if particle and lemma in (_MOVING if particle in {"up", "down"} else _SWITCHING):
+    particles = [c.lower_ for c in token.children if c.lower_ in _WAYS and c.dep_ in {"prt", "advmod", "prep"}]
+    particle = next((p for p in particles if lemma in (_MOVING if p in {"up", "down"} else _SWITCHING)), "")
+    if particle:
         return key(_WAYS[particle])
     if _is_state(token):
         return key(_WAYS[low])

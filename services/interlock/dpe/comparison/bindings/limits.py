@@ -18,7 +18,8 @@ _ANYWHERE = word_set(
 _EVEN = word_set("if when without after before outside for")
 _MEASURED = word_set("long much many old often big large small far high low")
 _OF_ANY = word_set("with from for at in on by under")
-_EXCEPTING = word_set("unless except excluding excepting barring")
+_EXCEPTING = word_set("unless except excluding excepting barring save")
+_NONE = word_set("no nobody none nothing neither")
 _DEGREES = {
     **dict.fromkeys(word_set("always invariably constantly everywhere"), 4),
     **dict.fromkeys(
@@ -88,7 +89,11 @@ def _limits(tokens: Sequence[Any]) -> Iterator[Limit]:
             )
         ):
             yield _limit(LimitKind.ALWAYS, tokens, n)
-        elif low in _EXCEPTING or (low in {"other", "apart"} and following[:1] in (["than"], ["from"])):
+        elif (
+            (low in _EXCEPTING and not (low == "save" and following[:1] != ["for"]))
+            or (low in {"other", "apart"} and following[:1] in (["than"], ["from"]))
+            or (low == "without" and _is_denied(tokens[:n]) and token.dep_ == "prep")
+        ):
             yield _limit(LimitKind.UNLESS, tokens, n)
         elif low == "only" and not _counts(tokens, n):
             yield _limit(LimitKind.ONLY, tokens, n)
@@ -108,12 +113,15 @@ def _is_condition(tokens: Sequence[Any], n: int) -> bool:
     return (
         token.dep_ in {"mark", "prep", "advcl", "advmod"}
         and token.head.dep_ != "ccomp"
-        and before not in {"even", "only", "as"}
+        and before not in {"even", "only", "as"} | _EXCEPTING
     )
 
 
 def _denies(tokens: Sequence[Any], n: int) -> bool:
-    return any(t.dep_ == "neg" and t.head == tokens[n].head for t in tokens[n : n + 8])
+    near, verb = tokens[n : n + 8], tokens[n].head
+    return any(
+        (t.dep_ == "neg" and t.head == verb) or (t.lower_ in _NONE and verb in (t.head, t.head.head)) for t in near
+    )
 
 
 def _counts(tokens: Sequence[Any], n: int) -> bool:

@@ -17,8 +17,9 @@ from interlock.dpe.comparison.bindings.moods import PASSIVE_SUBJECTS, has_subjec
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import STOP
 
-_ALLOWING = word_set("allow permit let enable authorise authorize entitle free welcome able")
-_FORBIDDING = word_set("forbid prohibit ban bar disallow outlaw")
+_ALLOWING = word_set("allow permit let enable authorise authorize entitle free welcome able possible")
+_FORBIDDING = word_set("forbid prohibit ban bar disallow outlaw impossible")
+_USING = word_set("use take")
 _REQUIRING = word_set("require oblige need have compel")
 _NORMING = _ALLOWING | _FORBIDDING | _REQUIRING
 _TELLING = word_set("say tell ask advise recommend instruct order")
@@ -45,7 +46,8 @@ class Norm(Enum):
 class Normed:
     """An act with the norm that a sentence states of it: its sense, the senses of what it is done to and of all around it.
 
-    ``limited``: it holds in one case only; ``narrow``: of some only, *honey harvested in May*.
+    ``limited``: it holds in one case only; ``narrow``: of some only, *honey harvested in May*. ``excepted``: not in
+    one case, *unless it is dry*.
     """
 
     norm: Norm
@@ -55,6 +57,7 @@ class Normed:
     text: str
     limited: bool
     narrow: bool
+    excepted: bool = False
 
 
 def norms(sentence: Any) -> tuple[Normed, ...]:
@@ -69,12 +72,15 @@ def _of(token: Any) -> Iterator[Normed]:
     if token.pos_ not in {"VERB", "AUX"}:
         return
     norm = _norm(token)
-    if norm is not None and word not in predicates.LIGHT | _NORMING:
+    if norm is not None and (word not in predicates.LIGHT | _NORMING or (word in _USING and _things(token))):
         yield _normed(norm, token, sense(token), _things(token))
     if word in _NORMING and token.tag_ == "VBN":
         for thing in (c for c in token.children if c.dep_ in PASSIVE_SUBJECTS):
             if act := _named_act(thing):
-                yield _normed(_of_participle(word, denied=_is_denied(token) or _is_denied(thing)), token, act, [thing])
+                done_to = _things(thing) if thing.pos_ == "VERB" else []
+                yield _normed(
+                    _of_participle(word, denied=_is_denied(token) or _is_denied(thing)), token, act, done_to or [thing]
+                )
 
 
 def _of_participle(word: str, *, denied: bool) -> Norm:
@@ -86,7 +92,9 @@ def _of_participle(word: str, *, denied: bool) -> Norm:
 def _named_act(noun: Any) -> str:
     """Return the sense of the act that a noun names, or the empty string: *diving*, *the sale*."""
     verb = predicates.verb_of(noun.lemma_.lower())
-    return sense_of(verb) if verb else (key(noun.text) if noun.lower_.endswith("ing") else "")
+    if verb or not noun.lower_.endswith("ing"):
+        return sense_of(verb) if verb else ""
+    return sense_of(noun.lemma_.lower()) if noun.pos_ == "VERB" else key(noun.text)
 
 
 def _things(verb: Any) -> list[Any]:
@@ -121,7 +129,8 @@ def _commands(verb: Any) -> bool:
 
 def _governed(verb: Any) -> Norm | None:
     head = verb.head if verb.dep_ != "pcomp" else verb.head.head
-    word, denied, own = head.lemma_.lower(), _is_denied(head) or _lets_nobody(head), _is_denied(verb)
+    told = next((c for c in head.children if c.dep_ == "acomp"), head)  # it is not possible to …
+    word, denied, own = told.lemma_.lower(), _is_denied(head) or _lets_nobody(head), _is_denied(verb)
     if word in _ALLOWING:
         return Norm.FORBIDDEN if denied is not own else Norm.ALLOWED
     if word in _FORBIDDING:
@@ -148,9 +157,9 @@ def _normed(norm: Norm, verb: Any, act: str, things: list[Any]) -> Normed:
         c.dep_ in {"advcl", "prep"} and c.lower_ in _LIMITING for c in verb.head.children
     )
     held = frozenset(word for thing in things if thing.pos_ in _NAMING for word in fillers(thing)[0].words) - {act}
-    return Normed(
-        norm, act, held, around, " ".join(t.text for t in inside), limited, any(_is_narrow(t, verb) for t in things)
-    )
+    excepted = any(c.dep_ == "advcl" and any(g.lower_ == "unless" for g in c.children) for c in verb.children)
+    narrow = any(_is_narrow(t, verb) for t in things)
+    return Normed(norm, act, held, around, " ".join(t.text for t in inside), limited, narrow, excepted)
 
 
 def _is_narrow(thing: Any, verb: Any) -> bool:

@@ -26,7 +26,7 @@ _ENDS = frozenset({".", ";", "!", "?", ":"})
 _STEP = re.compile(r"^[^\S\n]{0,8}(\d{1,2})[.)][^\S\n]{1,8}(\S[^\n]*)$", re.MULTILINE)
 _LEAST_STEPS = 3
 _MOST_STEPS = 40
-_LONGEST = 60
+LONGEST = 60
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Order:
 def orders(sentence: Any) -> tuple[Order, ...]:
     """Return what a parsed sentence, a spaCy span, says of an order."""
     tokens = [t for t in sentence if not t.is_space]
-    if len(tokens) > _LONGEST:
+    if len(tokens) > LONGEST:
         return ()
     return tuple(each for each in _orders(tokens) if each.first and each.second)
 
@@ -60,26 +60,26 @@ def _orders(tokens: Sequence[Any]) -> Iterator[Order]:
         if n and tokens[n - 1].lemma_.lower() in _MEASURES:
             continue  # two days after: a time, which is compared with times
         if low in _AFTER and following in _POINTING and tokens[n + 1].pos_ == "PRON":
-            yield _sequence(tokens, n + 1)
+            yield sequence(tokens, n + 1)
         elif low in _BEFORE | _AFTER and not (low == "once" and following in _OFTEN):
-            main, sub = _halves(tokens, n)
+            main, sub = halves(tokens, n)
             earlier, later = (main, sub) if low in _BEFORE else (sub, main)
-            yield Order(_bag(earlier), _bag(later), token.text)
+            yield Order(bag(earlier), bag(later), token.text)
         elif low in _THEN:
-            yield _sequence(tokens, n)
+            yield sequence(tokens, n)
 
 
-def _halves(tokens: Sequence[Any], n: int) -> tuple[Sequence[Any], Sequence[Any]]:
+def halves(tokens: Sequence[Any], n: int) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return what stands outside and inside the phrase or clause that *before* or *after* opens."""
     end = next((m for m in range(n + 1, len(tokens)) if tokens[m].text in _ENDS), len(tokens))
     opens = n == 0 or tokens[n - 1].text in {",", ";", "—"} or tokens[n - 1].lower_ in {"and", "only", "but"}
     comma = next((m for m in range(n + 1, end) if tokens[m].text == ","), None)
-    if opens and comma is not None and _start(tokens, n) >= n - 1:
+    if opens and comma is not None and start_of(tokens, n) >= n - 1:
         return tokens[comma + 1 : end], tokens[n + 1 : comma]
-    return tokens[_start(tokens, n) : n], tokens[n + 1 : comma or end]
+    return tokens[start_of(tokens, n) : n], tokens[n + 1 : comma or end]
 
 
-def _start(tokens: Sequence[Any], n: int) -> int:
+def start_of(tokens: Sequence[Any], n: int) -> int:
     """Return where the clause before a token begins."""
     for m in range(n - 1, -1, -1):
         if tokens[m].text in _ENDS:
@@ -87,16 +87,18 @@ def _start(tokens: Sequence[Any], n: int) -> int:
     return 0
 
 
-def _sequence(tokens: Sequence[Any], n: int) -> Order:
-    start = _start(tokens, n)
+def sequence(tokens: Sequence[Any], n: int) -> Order:
+    """Return what stands before and what stands after a word that says *and then*."""
+    start = start_of(tokens, n)
     end = next((m for m in range(n + 1, len(tokens)) if tokens[m].text in _ENDS), len(tokens))
     if n + 1 < end:
-        return Order(_bag(tokens[start:n]), _bag(tokens[n + 1 : end]), tokens[n].text)
+        return Order(bag(tokens[start:n]), bag(tokens[n + 1 : end]), tokens[n].text)
     joined = next((m for m in range(n - 1, start, -1) if tokens[m].lower_ in {"and", "but", ","}), n)
-    return Order(_bag(tokens[start:joined]), _bag(tokens[joined:n]), tokens[n].text)
+    return Order(bag(tokens[start:joined]), bag(tokens[joined:n]), tokens[n].text)
 
 
-def _bag(tokens: Sequence[Any]) -> frozenset[str]:
+def bag(tokens: Sequence[Any]) -> frozenset[str]:
+    """Return the senses of the words that tell something."""
     return frozenset(
         sense(t)
         for t in tokens

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from interlock.dpe.comparison.bindings.causes import causes
 from interlock.dpe.comparison.bindings.clauses import SenseBag, clauses
 from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.comparison.bindings.frames import PredicateFrame, frames
 from interlock.dpe.comparison.bindings.limits import Limit, degree, limits
+from interlock.dpe.comparison.bindings.needs import Need, needs
 from interlock.dpe.comparison.bindings.norms import Normed, norms
 from interlock.dpe.comparison.bindings.order import Order, orders
 from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, Parted, parted
@@ -34,9 +36,11 @@ class ReadSentence:
     whole: Piece | None = None
     senses: frozenset[str] = frozenset()
     orders: tuple[Order, ...] = ()
+    causes: tuple[Order, ...] = ()
     parted: Parted = WHOLE
     ties: Ties = NONE
     norms: tuple[Normed, ...] = ()
+    needs: tuple[Need, ...] = ()
 
     @cached_property
     def bag(self) -> frozenset[str]:
@@ -58,5 +62,5 @@ def passage(sentence: Any) -> ReadSentence:
     single = whole(sentence)
     return ReadSentence(
         sentence.text.strip(), framed, limits(sentence), held, word, content, clauses=found,
-        orders=orders(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
+        orders=orders(sentence), causes=causes(sentence), needs=needs(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
     )  # fmt: skip

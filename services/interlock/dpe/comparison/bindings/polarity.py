@@ -16,6 +16,8 @@ _AGAINST = {
 _CORE = frozenset({"agent", "object", "role", "to", "from"})
 _MOST = 3
 _ORDERED = frozenset({"before", "after"})
+_PHASES = frozenset({"begin", "end"})
+"""What everything does that lasts. A thing that ends does not deny that it begins, unless both are of one time."""
 _SETTINGS = frozenset({"when", "in", "at", "during", "on", "under", "for", "with", "without"})
 
 
@@ -29,10 +31,7 @@ def reversed_predicate(claim: PredicateFrame, evidence: Evidence) -> Misbinding 
     same_way += [each.frame for each in evidence.opposite(claim) if each.frame.negated != claim.negated]
     if not against or any(_may_mean(claim, each, evidence) for each in same_way):
         return None
-    for each in against:
-        if _is_of_the_same(claim, each.frame, evidence):
-            return _finding(claim, each)
-    return None
+    return next((_finding(claim, each) for each in against if _is_of_the_same(claim, each.frame, evidence)), None)
 
 
 def turned_setting(claim: PredicateFrame, evidence: Evidence) -> Misbinding | None:
@@ -61,14 +60,21 @@ def _may_mean(claim: PredicateFrame, source: PredicateFrame, evidence: Evidence)
     if not slots:
         return True
     found = [evidence.likeness(claim.slots[slot], source.slots[slot]) for slot in slots]
-    if Likeness.APART in found:
+    if Likeness.APART in found or _is_of_another(claim, source):
         return False
     return Likeness.SAME in found or any(f.kind is FillerKind.UNKNOWN for slot in slots for f in source.slots[slot])
 
 
+def _is_of_another(claim: PredicateFrame, source: PredicateFrame) -> bool:
+    """Whether a frame is of another object, told beside the claim's own: *it covers accidents but excludes dental care*."""
+    mine, its = claim.slots.get("object", ()), source.slots.get("object", ())
+    plain = all(f.kind in {FillerKind.NOUN, FillerKind.NAME} and f.words for f in (*mine, *its))
+    return bool(mine and its) and plain and not any(f.all & g.all or f.deep & g.all for f in mine for g in its)
+
+
 def _is_of_the_same(claim: PredicateFrame, source: PredicateFrame, evidence: Evidence) -> bool:
     """Whether both frames surely are of the same things: every slot that one has and that matters."""
-    if source.conditional and not claim.conditional:
+    if source.conditional and (not claim.conditional or _excepts(claim) is not _excepts(source)):
         return False
     if source.hypothetical or source.noun or not source.finite or {claim.modality, source.modality} == {"may", ""}:
         return False
@@ -78,8 +84,21 @@ def _is_of_the_same(claim: PredicateFrame, source: PredicateFrame, evidence: Evi
     shared = mine & its
     if claim.predicate in predicates.LIGHT and len(shared) < 2:
         return False
+    if {claim.predicate, source.predicate} == _PHASES and not (_timed(claim, source) or len(shared & _CORE) > 1):
+        return False
     found = [evidence.likeness(claim.slots[slot], source.slots[slot]) for slot in shared]
     return bool(shared & _CORE) and all(each is Likeness.SAME for each in found) and _are_whole(claim, source)
+
+
+def _excepts(frame: PredicateFrame) -> bool:
+    """Whether a sentence states its condition as an exception: *not unless it is dry* allows what *only if it is dry* does."""
+    return "unless" in frame.text.lower().split()
+
+
+def _timed(claim: PredicateFrame, source: PredicateFrame) -> bool:
+    """Whether two frames tell one time."""
+    times = [{f.text.lower() for _, f in each.all() if f.kind is FillerKind.TIME} for each in (claim, source)]
+    return bool(times[0] & times[1])
 
 
 def _are_whole(claim: PredicateFrame, source: PredicateFrame) -> bool:

@@ -16,6 +16,8 @@ _ALL, _MOST = 4, 3
 _SAME_CONTENT = 0.6
 _SAME_TOPIC = 0.5
 _LEAST_SHARED = 2
+_DENYING = word_set("not no never none nobody nothing cannot without neither")
+_ASKING = word_set("if when provided providing")
 _RESTRICTING = word_set("for if when with to in by on from after during within under at between where those")
 
 
@@ -78,7 +80,7 @@ def unbounded(claim: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
             found = (
                 _denied(claim, other, stated, aligned)
                 or _widened(claim, stated, aligned=other in aligned)
-                or _turned(claim, stated, aligned=other in aligned)
+                or _turned(claim, other, stated, aligned=_is_of_its_things(claim, other, evidence))
             )
             if found is not None and not _says_so(found, evidence):
                 return _finding("condition", stated.text, found.text, other.text, other.fact_id)
@@ -96,6 +98,11 @@ def _is_about(claim: ReadSentence, source: ReadSentence, evidence: Evidence) -> 
     return any(
         evidence.agrees(mine, its) for mine in claim.frames for its in source.frames if mine.negated == its.negated
     )
+
+
+def _is_of_its_things(claim: ReadSentence, source: ReadSentence, evidence: Evidence) -> bool:
+    """Whether a source's sentence says something of the same things, be it the opposite."""
+    return any(evidence.agrees(mine, its) for mine in claim.frames for its in source.frames)
 
 
 def _denied(claim: ReadSentence, source: ReadSentence, stated: Limit, aligned: list[ReadSentence]) -> Limit | None:
@@ -140,17 +147,27 @@ def _widened(claim: ReadSentence, stated: Limit, *, aligned: bool) -> Limit | No
     return None
 
 
-def _turned(claim: ReadSentence, stated: Limit, *, aligned: bool) -> Limit | None:
+def _turned(claim: ReadSentence, source: ReadSentence, stated: Limit, *, aligned: bool) -> Limit | None:
     """Return the condition of a claim that the source states as an exception, or the other way round."""
-    if stated.text[:4].lower() == "when":
+    if stated.text[:4].lower() == "when" or "otherwise" in claim.text.lower().split():
         return None
     turned = {LimitKind.IF: LimitKind.UNLESS, LimitKind.ONLY: LimitKind.UNLESS, LimitKind.UNLESS: LimitKind.IF}
     for own in claim.limits:
         against = turned.get(stated.kind) is own.kind or (stated.kind, own.kind) == (LimitKind.UNLESS, LimitKind.ONLY)
         least = min(len(own.words), len(stated.words))
-        if aligned and against and least and len(own.words & stated.words) / least >= _SAME_CONTENT:
+        alike = least and len(own.words & stated.words) / least >= _SAME_CONTENT
+        if aligned and against and alike and (_denials(claim, own) + _denials(source, stated)) % 2:
             return own
     return None
+
+
+def _denials(sentence: ReadSentence, limit: Limit) -> int:
+    """Count what denies in a limit and in what it limits: *not unless it is dry* allows what *only if it is dry* does."""
+    words = limit.text.lower().replace("n't", " not").split()
+    inside = sum(word in _DENYING for word in words[1:]) - (limit.kind is LimitKind.UNLESS and words[0] in _ASKING)
+    limited = [each for each in sentence.frames if not each.noun and not each.hypothetical]
+    main = next((each for each in limited if each.at == limit.at), limited[0] if limited else None)
+    return int(limit.kind is LimitKind.UNLESS) + inside + (main is not None and main.negated)
 
 
 def _says_so(found: Limit, evidence: Evidence) -> bool:

@@ -23,6 +23,8 @@ _CONVERSE_PAIRS = frozenset(
 _CONVERSE_VERBS = frozenset({"buy", "win"})
 _ORDERED = frozenset(map(sense_of, word_set("before after ahead behind above below first last early late")))
 _FIRST_AND_THEN = frozenset(map(sense_of, ("before", "after")))
+_PHASES = frozenset(map(sense_of, ("start", "end")))
+"""What everything does that lasts, so that the two are opposites only of one time."""
 _KINDS = frozenset({"opposite", "antonym"})
 
 
@@ -63,8 +65,16 @@ def _opposed(claim: SenseBag, source: SenseBag) -> Iterator[tuple[str, str]]:
     mine, its = claim.senses - shared, source.senses - shared
     for one in mine:
         for other in its:
+            if {one, other} == _PHASES and not _is_of_one_time(claim, source):
+                continue
             if are_opposite(one, other) or _are_converse(one, other):
                 yield one, other
+
+
+def _is_of_one_time(claim: SenseBag, source: SenseBag) -> bool:
+    """Whether two clauses have the same figures, so that they tell one time."""
+    dated = [{word for word in each.senses if any(c.isdigit() for c in word)} for each in (claim, source)]
+    return bool(dated[0]) and dated[0] == dated[1]
 
 
 def _is_of_one(claim: SenseBag, source: SenseBag, shared: frozenset[str]) -> bool:

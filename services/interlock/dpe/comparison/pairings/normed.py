@@ -31,7 +31,7 @@ def turned_norm(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
 
 
 def _is_turned(mine: Normed, its: Normed) -> bool:
-    if frozenset({mine.norm, its.norm}) not in _TURNED or its.limited:
+    if frozenset({mine.norm, its.norm}) not in _TURNED or its.limited or (its.excepted and mine.limited):
         return False
     wide = not its.narrow and its.norm is Norm.FORBIDDEN
     return (mine.narrow is its.narrow or wide) and _is_of_the_same(mine, its)

@@ -1,4 +1,4 @@
-"""Reordered: a claim that turns round what its source says comes before what (SPEC-005 §5.3)."""
+"""Reordered: a claim that turns round what its source says comes before what, or of what (SPEC-005 §5.3)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _MOSTLY = 0.5
 
 
 def reordered(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
-    """Return the order that *claim* turns round, or ``None``."""
+    """Return the order or the cause that *claim* turns round, or ``None``."""
     for own in claim.orders:
-        if any(_agrees(own, each) for source in evidence.passages for each in source.orders):
+        told = [(each, source) for source in evidence.passages for each in source.orders]
+        if any(_agrees(own, each) for each, _ in told):
             continue
-        for source in evidence.passages:
-            for each in source.orders:
-                if _turned(own, each):
-                    return Misbinding(NEGATION_FLIP, "order", each.word, own.word, source.text, source.fact_id)
+        for each, source in told:
+            if _turned(own, each):
+                return Misbinding(NEGATION_FLIP, "order", each.word, own.word, source.text, source.fact_id)
         for listed in evidence.steps:
             first, second = (_step(bag, listed) for bag in (own.first, own.second))
             if first is not None and second is not None and first > second:
@@ -26,6 +26,18 @@ def reordered(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
                 return Misbinding(
                     NEGATION_FLIP, "order", f"step {second + 1}: {step.text}", own.word, step.text, step.fact_id
                 )
+    return _recaused(claim, evidence)
+
+
+def _recaused(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
+    """Return the effect that *claim* makes the cause of its cause, or ``None``."""
+    told = [(each, source) for source in evidence.passages for each in source.causes]
+    for own in claim.causes:
+        if any(_agrees(own, each) for each, _ in told):
+            continue
+        for each, source in told:
+            if _turned(own, each):
+                return Misbinding(NEGATION_FLIP, "cause", each.word, own.word, source.text, source.fact_id)
     return None
 
 

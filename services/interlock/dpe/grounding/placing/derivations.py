@@ -17,6 +17,7 @@ from interlock.dpe.values.units import TIME
 MOST_BEYOND = 16
 MOST_TOKENS = 45
 _ROUNDS = 2
+_FOR = frozenset({"for"})
 _FACTORS = {
     2.0: word_set("double doubles doubled doubling twice exponential exponentially"),
     3.0: word_set("triple triples tripled tripling thrice"),
@@ -66,7 +67,21 @@ def derived(
             if derives(target, words, others, counts) or implied.follows(target, reading, further):
                 made |= set(group)
                 operands.insert(0, Operand(target, frozenset(), -1))
-    return made
+    return made | _dated_together(values, stated | made, words, wider)
+
+
+def _dated_together(
+    values: Sequence[Value], known: set[int], words: frozenset[str], operands: Sequence[Operand]
+) -> set[int]:
+    """Return a date and a period that a stated date bears out together: in August 2025 he will have been here for ten years."""
+    untold = [(n, value) for n, value in enumerate(values) if n not in known]
+    dates = [(n, value) for n, value in untold if value.moment is not None]
+    periods = [(n, value) for n, value in untold if value.unit == TIME and value.amount]
+    if len(dates) != 1 or len(periods) != 1:
+        return set()
+    ((date, target),), ((period, value),) = dates, periods
+    stated = [each for each in operands if each.scope >= 0 and each.value.moment is not None]
+    return {date, period} if derives(target, words, [*stated, Operand(value, scope=-1, near=_FOR)]) else set()
 
 
 def _beyond(known: Scopes, pool: Sequence[Scope]) -> Iterator[Operand]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from interlock.dpe.comparison.cues import ENTITY_SUBSTITUTED
-from interlock.dpe.comparison.polarity import is_negator
+from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, Slot
 from interlock.dpe.text.wordlists import word_set

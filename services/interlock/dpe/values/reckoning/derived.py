@@ -8,7 +8,6 @@ of the last digit after *about*. Pure functions of their arguments.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
@@ -17,14 +16,13 @@ from interlock.dpe.text.lexing import WORD, Lexeme
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import MONEY, NUMBER, ORDINAL, PERCENT, QUANTITY, Value
+from interlock.dpe.values.reckoning import calendar
 from interlock.dpe.values.units import PERCENT as PERCENT_UNIT
 from interlock.dpe.values.units import POINTS, TIME, TIMES
 
 MOST_OPERANDS = 48
 MOST_COUNT = 1000
-_DAY, _WEEK, _MONTH, _YEAR = 86_400.0, 604_800.0, 2_629_800.0, 31_557_600.0
-_DAY_MINUTES = 1440
-_PLAIN_YEAR = 2023  # the year after it has a leap day
+_LATE = 28  # the end of a month
 
 UP = word_set(
     "increase increased increases increasing rise rose risen rises rising grew grow grows grown growth gain gained higher more up"
@@ -61,6 +59,10 @@ _ENDS = word_set(
     "until till expires expire expired ends end ended runs run by due through valid from starts start before after later on arrive"
     " arrives lasts covered"
 )
+_LAST = word_set("last final end ends ended finish finishes over until")
+_AGES = word_set("be is was turns turned reaches reached aged age retires retire when")
+_BORN = word_set("born birth birthday")
+_OLDEST = 120
 _PER = {
     12.0: ("month", "year"),
     52.0: ("week", "year"),
@@ -75,7 +77,8 @@ class Operand:
     """A value that a calculation may use, with the words of its clause and the group that it is compared in.
 
     ``scope`` numbers the sentence or record that states it, below 0 for the claim itself. ``when`` is the year of that record,
-    ``None`` without one. ``near`` are the words of its clause or key as they are written, in lower case.
+    ``None`` without one. ``near`` are the words of its clause or key as they are written, in lower case, ``follows`` is
+    the word right after it.
     """
 
     value: Value
@@ -83,6 +86,7 @@ class Operand:
     scope: int = 0
     when: int | None = None
     near: frozenset[str] = frozenset()
+    follows: str = ""
 
 
 def words_of(tokens: Sequence[Lexeme]) -> frozenset[str]:
@@ -94,7 +98,9 @@ def derives(target: Value, words: frozenset[str], operands: Sequence[Operand], c
     """Whether *target* follows from *operands* by an operation that *words* name. *counts* are multipliers that the text states."""
     usable = [each for each in operands if not each.value.vague and each.value.kind != ORDINAL][:MOST_OPERANDS]
     if target.moment is not None:
-        return any(_same_moment(target.moment, found) for found in _dates(target.moment, words, usable))
+        at_end = target.moment.day is None and {"end", "of"} <= words
+        found = (each for each in _dates(target.moment, words, usable) if not at_end or (each.day or 31) >= _LATE)
+        return any(_same_moment(target.moment, each) for each in found)
     if target.amount is None or target.label:
         return False
     return any(fits(target, result) for result in _results(target, words, usable, counts))
@@ -185,82 +191,46 @@ def _durations(operands: Sequence[Operand]) -> Iterator[float]:
         if first is None or second is None:
             continue
         if first.minute is not None and second.minute is not None and a.scope == b.scope:
-            between = (second.minute - first.minute) % _DAY_MINUTES
+            between = (second.minute - first.minute) % calendar.DAY_MINUTES
             yield between * 60.0
-            yield (_DAY_MINUTES - between) * 60.0
-        days = [_day(first), _day(second)]
-        if days[0] is not None and days[1] is not None:
-            yield abs((days[1] - days[0]).days) * _DAY
-            yield round(abs((days[1] - days[0]).days) / 30.4375) * _MONTH
-            yield abs((days[1] - days[0]).days) // 365.25 * _YEAR
-        elif first.years and second.years and not (first.minute or second.minute):
-            yield abs(second.years[0] - first.years[0]) * _YEAR
-
-
-def _day(moment: Moment) -> dt.date | None:
-    if moment.years is None or moment.months is None or moment.day is None:
-        return None
-    try:
-        return dt.date(moment.years[0], moment.months[0], moment.day)
-    except ValueError:
-        return None
+            yield (calendar.DAY_MINUTES - between) * 60.0
+        if a.scope == b.scope or min(a.scope, b.scope) < 0 or a.noun & b.noun:
+            yield from calendar.between(first, second)
 
 
 def _dates(target: Moment, words: frozenset[str], operands: Sequence[Operand]) -> Iterator[Moment]:
-    """Yield the dates that a date and a period make, and the weekdays of the dates that are stated."""
+    """Yield the dates that a date and a period make, and the weekdays of the dates that are stated.
+
+    The words of the claim name the operation, or those beside the period in its source: *three weeks before the opening*.
+    """
     moments = [each.value.moment for each in operands if each.value.moment is not None]
     if target.weekday is not None:
         for moment in moments:
-            if (day := _day(moment)) is not None:
+            if (day := calendar.day_of(moment)) is not None:
                 yield Moment(moment.years, moment.months, moment.day, day.weekday())
-    if not words & _ENDS:
-        return
-    periods = [each.value.amount for each in operands if each.value.unit == TIME and each.value.amount]
-    for moment in moments:
-        for seconds in periods:
-            for sign in (1, -1):
-                yield from _shifted(moment, sign * seconds)
+    claimed = words if words & _ENDS else frozenset()
+    for each in operands:
+        near = each.near if calendar.relates(each.near) else claimed
+        if each.value.unit == TIME and each.value.amount and near:
+            for moment in moments:
+                yield from calendar.moved(moment, each.value, near, each.follows)
+    yield from _counted_dates(words, operands)
 
 
-def _shifted(moment: Moment, seconds: float) -> Iterator[Moment]:
-    """Yield a moment moved by a period, at the precision of the moment."""
-    if moment.minute is not None and moment.years is None:
-        yield Moment(minute=int(moment.minute + seconds / 60) % _DAY_MINUTES)
-        return
-    months = seconds / _MONTH
-    if moment.years is not None and abs(months - round(months)) < 0.01 and round(months):
-        if moment.months is None:
-            year = moment.years[0] + round(months) // 12
-            yield Moment((year, year))
-            return
-        place = moment.years[0] * 12 + moment.months[0] - 1 + round(months)
-        year, month = place // 12, place % 12 + 1
-        yield Moment((year, year), (month, month), moment.day)
-    if moment.years is None and moment.months is not None and moment.day is not None:
-        yield from _within_any_year(moment, seconds)
-    day = _day(moment)
-    if day is not None and abs(seconds) < 200 * _YEAR:
-        try:
-            moved = day + dt.timedelta(seconds=seconds)
-        except OverflowError:
-            return
-        yield Moment((moved.year, moved.year), (moved.month, moved.month), moved.day, moved.weekday())
-
-
-def _moved(year: int, moment: Moment, seconds: float) -> dt.date | None:
-    day = _day(Moment((year, year), moment.months, moment.day))
-    return day + dt.timedelta(seconds=seconds) if day is not None and abs(seconds) < _YEAR else None
-
-
-def _within_any_year(moment: Moment, seconds: float) -> Iterator[Moment]:
-    """Yield a day without a year moved by a period, where every year gives the same day."""
-    moved = [_moved(year, moment, seconds) for year in (_PLAIN_YEAR, _PLAIN_YEAR + 1)]
-    if (
-        moved[0] is not None
-        and moved[1] is not None
-        and (moved[0].month, moved[0].day) == (moved[1].month, moved[1].day)
-    ):
-        yield Moment(None, (moved[0].month, moved[0].month), moved[0].day)
+def _counted_dates(words: frozenset[str], operands: Sequence[Operand]) -> Iterator[Moment]:
+    """Yield the last date of a series of so many, and the birthday on which somebody has an age."""
+    counts = [
+        each
+        for each in operands
+        if each.value.kind == NUMBER and (each.value.amount or 0.5).is_integer() and 1 < _amount(each) <= _OLDEST
+    ]
+    for one in (each for each in operands if each.value.moment is not None):
+        moment = one.value.moment or Moment()
+        for count in counts:
+            if one.scope == count.scope and words & _LAST:
+                yield from calendar.in_series(moment, int(_amount(count)), one.noun | one.near | count.near)
+            if words & _AGES and one.near & _BORN:
+                yield from calendar.in_years(moment, int(_amount(count)))
 
 
 def _same_moment(target: Moment, found: Moment) -> bool:

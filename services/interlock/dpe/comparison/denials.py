@@ -1,0 +1,86 @@
+"""Denials: which words of a sentence deny it, so that paraphrases of one polarity count alike (SPEC-005 §5.3).
+
+*No later than*, *not only* and *no doubt* deny nothing. *Refused to sign*, *free of rust* and *stopped taking cash* deny without a
+*not*, and *not impossible* denies twice. Pure functions of tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from interlock.dpe.text.lexing import WORD, Lexeme, at
+from interlock.dpe.text.wordlists import word_set
+
+NEGATORS = word_set(
+    "not no never none neither nor without cannot nobody nothing nowhere unable fail fails failed failing lack "
+    "lacks lacked lacking hardly scarcely barely"
+)
+EXCLUDING = word_set(
+    "excluded excludes exclude unaffected spared exempt exempted prohibited forbidden banned waived prohibits forbids ineligible"
+    " impossible unavailable omitted barred"
+)
+"""Words that say *not* of what they are about: not covered, not affected, not to be paid."""
+_FAILING = word_set("fail fails failed failing")
+_REFUSING = word_set(
+    "refuse refuses refused refusing decline declines declined declining neglect neglects neglected omit omits"
+)
+_CEASING = word_set("stop stops stopped cease ceases ceased")
+_MEASURED = word_set("later more less fewer longer earlier sooner greater higher lower larger smaller older younger")
+_BELITTLED = word_set("only just merely simply solely least necessarily")
+_SAYS_NOTHING = {
+    "no": word_set("doubt matter"),
+    "nothing": word_set("but"),
+    "none": word_set("other"),
+}
+_CONNECTED = word_set("but and also as")
+_MOST_BETWEEN = 2
+
+
+def is_negator(word: str) -> bool:
+    """Whether a word negates what follows it."""
+    return word in NEGATORS or word.endswith("n't")
+
+
+def denies(tokens: Sequence[Lexeme], index: int) -> bool:
+    """Whether the word at an index denies something there."""
+    low, following = at(tokens, index).low, at(tokens, index + 1).low
+    if low in EXCLUDING or low == "unless":
+        return True
+    if low in {"free", "clear"}:
+        return following in {"of", "from"} and at(tokens, index - 1).low != "set"
+    if low in _REFUSING | _FAILING:
+        return following == "to"
+    if low in _CEASING:
+        return following.endswith("ing") or following == "to"
+    if low == "except":
+        return following in {"if", "when", "where", "in", "with", "on", "for"}
+    return is_negator(low) and not _only_measures(tokens, index)
+
+
+def _only_measures(tokens: Sequence[Lexeme], index: int) -> bool:
+    """Whether a negator belongs to a phrase that denies nothing: *no later than*, *not only*, *nothing but*, *neither … nor*."""
+    low, following = at(tokens, index).low, at(tokens, index + 1).low
+    if following in _SAYS_NOTHING.get(low, frozenset()) or at(tokens, index + 1).text == "-":
+        return True  # no doubt; the no-claims discount
+    if low in {"no", "not", "never"} or low.endswith("n't"):
+        if following in _BELITTLED:
+            return True
+        if following in _MEASURED and at(tokens, index + 2).low == "than":
+            return True
+        if low == "no" and _compares_all(tokens, index):
+            return True
+    return low == "nor" and any(at(tokens, place).low == "neither" for place in range(max(0, index - 30), index))
+
+
+def _compares_all(tokens: Sequence[Lexeme], index: int) -> bool:
+    """Whether *no* with a comparative says that something is the most: *no dish is better than the eel*."""
+    words = [at(tokens, place).low for place in range(index + 1, index + 16) if at(tokens, place).kind == WORD]
+    if "than" not in words:
+        return False
+    before = words[words.index("than") - 1]
+    return words.index("than") > _MOST_BETWEEN and (before.endswith("er") or before in _MEASURED | {"better", "worse"})
+
+
+def places(tokens: Sequence[Lexeme], first: int, last: int) -> Iterator[int]:
+    """Yield where the words of a sentence deny."""
+    return (index for index in range(first, last) if denies(tokens, index))
