@@ -181,6 +181,7 @@ FRAMEWORKS: Mapping[str, str | list[Message]] = {
     "translate this": "Translate the following text into German:\n\n{0} {1}",
     "rewrite an email": "Please rewrite this email so that it sounds friendlier.\n\nSubject: Our tower\n\nDear Ann,\n\n{0} {1}\n\nBest regards\nBob",
     "a forwarded mail": "What does Bob want?\n\nFrom: bob@acme.example\nTo: ann@acme.example\nSubject: tower\n\n{0} {1}",
+    "a program without a fence": "Fix this code:\n\ndef height():\n    # {0}\n    # {1}\n    return 303",
     "a log": "Why did it stop?\n\n2026-01-02 10:00:01 INFO {0}\n2026-01-02 10:00:02 ERROR {1}\n2026-01-02 10:00:03 INFO done",
 }
 """By provenance; where a document stands in a system message, that is the message it was sent in."""
@@ -314,6 +315,8 @@ OTHERS: Mapping[str, tuple[str, str, tuple[str, str]]] = {
 """Forms that were looked at after the search had been written."""
 
 OWN_WORDS = (
+    "Write the following function:\n- it takes a list\n- it returns the longest word",
+    "This script should do two things:\n- read a file\n- print it",
     "I have two documents: a contract and an invoice. Which one comes first?",
     "My file size: 3 MB. Is that too much?",
     "Response time: 5 ms. Page owner: Ann. Is that fine?",

@@ -27,7 +27,7 @@ from interlock.sidecar.call.vocabulary import (
 _MARKS = " \t#*=-_~<>[]{}|+•【】「」『』《》〔〕`"
 _LONGEST_HEAD = 120
 """Characters of a line in which a label ends."""
-_LONGEST_LEAD = 400
+LONGEST_LEAD = 400
 """Characters of a line that may lead to given text, and say what to do with what stood above."""
 _MOST_WORDS_INLINE = 3
 _MOST_WORDS_BARE = 7
@@ -97,7 +97,7 @@ def read(line: str) -> Label | None:
 
 def leads(line: str) -> bool:
     """Whether a line tells that given text is at hand: *Use the following context …*, *Kontext steht unten*."""
-    if len(line) > _LONGEST_LEAD:
+    if len(line) > LONGEST_LEAD:
         return False
     means = vocabulary.meanings(_last_sentence(line))
     return {POINTS, SOURCES} <= means or {POINTS, SOURCES} <= vocabulary.meanings(line)
@@ -105,7 +105,7 @@ def leads(line: str) -> bool:
 
 def leads_on(line: str) -> bool:
     """Whether a line ends in a colon and leads to given text."""
-    if len(line) > _LONGEST_LEAD or not _LEADS_ON.search(line):
+    if len(line) > LONGEST_LEAD or not _LEADS_ON.search(line):
         return False
     means = vocabulary.meanings(_last_sentence(line))
     return {POINTS, SOURCES} <= means or works(line)
@@ -113,7 +113,7 @@ def leads_on(line: str) -> bool:
 
 def works(line: str) -> bool:
     """Whether a line orders to work on a text: to summarise, to translate, to rewrite it."""
-    return len(line) <= _LONGEST_LEAD and WORKS in vocabulary.meanings(line)
+    return len(line) <= LONGEST_LEAD and WORKS in vocabulary.meanings(line)
 
 
 def works_on(line: str) -> int | None:
@@ -141,7 +141,7 @@ def shows(line: str) -> bool:
 
 def points_back(line: str) -> bool:
     """Whether a line speaks of given text that stood above it, and asks something: the given text has ended."""
-    if len(line) > _LONGEST_LEAD:
+    if len(line) > LONGEST_LEAD:
         return False
     found = vocabulary.words(line)
     means = frozenset[str]().union(*(word.means for word in found))
@@ -153,7 +153,7 @@ def points_back(line: str) -> bool:
 
 def works_back(line: str) -> bool:
     """Whether a line orders to work on a text that stands above it."""
-    return {WORKS} <= (means := vocabulary.meanings(line[:_LONGEST_LEAD])) and bool({ABOVE, POINTS, SOURCES} & means)
+    return {WORKS} <= (means := vocabulary.meanings(line[:LONGEST_LEAD])) and bool({ABOVE, POINTS, SOURCES} & means)
 
 
 def orders(text: str) -> bool:

@@ -30,6 +30,15 @@ _LEAD = re.compile(
     rf"\b(?:following|below|attached|this|these|here (?:is|are)|given|retrieved|provided)\b[^.?!\n]{{0,60}}\b(?:{_KINDS})\b",
     re.IGNORECASE,
 )
+_PROGRAM = re.compile(
+    r"\b(?:this|these|the following|below)\b[^.?!:\n]{0,40}\b(?:code|program|script|function|class|traceback|configuration|config)\b[^.?!:\n]{0,25}:[ \t]*$",
+    re.IGNORECASE,
+)
+_WANTS = re.compile(
+    r"\s*(?:please )?(?:write|create|make|build|implement|generate|add|draft)\b|.{0,200}\b(?:should|must|needs?)\b",
+    re.IGNORECASE,
+)
+"""A program that is asked for is none that is given."""
 _GIVEN = re.compile(
     r"\s*(?:given|based on|using|with|from) (?:the|this|that|only)\b[^.?!\n]{0,60}\b(?:" + _KINDS + r")\b",
     re.IGNORECASE,
@@ -176,7 +185,7 @@ def _led(text: str, lines: Sequence[Span], number: int, *, asks: int) -> tuple[i
     if (place := labels.works_on(line)) is not None:
         return number, start + place
     leads = _LEAD.search(line) is not None
-    if (leads and line.rstrip().endswith((":", "below.", "below"))) or labels.leads_on(line):
+    if (leads and line.rstrip().endswith((":", "below.", "below"))) or labels.leads_on(line) or _shows_program(line):
         return number, end
     following = _next_line(text, lines, number)
     leads = leads or labels.leads(line)
@@ -188,6 +197,10 @@ def _led(text: str, lines: Sequence[Span], number: int, *, asks: int) -> tuple[i
         begin = _behind_orders(text, lines, following)
         return None if begin is None else (begin, lines[begin][0])
     return None
+
+
+def _shows_program(line: str) -> bool:
+    return _PROGRAM.search(line[-labels.LONGEST_LEAD :]) is not None and not _WANTS.match(line)
 
 
 def _ruled_off(text: str, lines: Sequence[Span], number: int) -> int | None:
@@ -234,7 +247,6 @@ def _instructs(line: str) -> bool:
 
 
 def _next_line(text: str, lines: Sequence[Span], number: int) -> int | None:
-    """Return the next line that is not blank."""
     return next((n for n in range(number + 1, len(lines)) if text[slice(*lines[n])].strip()), None)
 
 
@@ -271,7 +283,7 @@ def _section_end(text: str, lines: Sequence[Span], opening: int, *, inline: bool
             continue
         if _is_own(line) or _GIVEN.match(line) or labels.points_back(line):
             break
-        if _ends(line):
+        if (label := labels.read(line)) is not None and label.part is LabelPart.END:
             return number
         last, said = number, True
     return last
@@ -284,11 +296,6 @@ def _last_twin(text: str, lines: Sequence[Span], number: int, known: dict[str, i
         twin = _twin(text, lines, number)
         known[rule] = number if twin is None else twin
     return known[rule]
-
-
-def _ends(line: str) -> bool:
-    label = labels.read(line)
-    return label is not None and label.part is LabelPart.END
 
 
 def _is_own(line: str) -> bool:

@@ -16,13 +16,14 @@ ENGLISH = "en"
 """What every word of the English list means besides."""
 
 _NOTHING = frozenset[str]()
+_ORDERED = frozenset([ORDERS])
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _RUN_TOGETHER = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Scripts that run words together: a word is found anywhere in them."""
 _SIGNS_INSIDE = re.compile(r"[\u0900-\u0dff]")
 """Scripts whose vowels are signs that Python takes for no letters."""
 _WITH_SIGNS = re.compile(r"[^\W\d_\u0900-\u0dff]+(?:['’-][^\W\d_]+)*|[\u0900-\u0dff\u200c\u200d]+")
-_SHORTEST_STEM = 3
+_SHORTEST_STEM, _LONGEST_STEM = 3, 24
 _COPULAS = frozenset([
     "is", "are", "was", "ist", "sind", "war", "est", "sont", "es", "son", "è", "sono", "é", "são", "jest", "są",
 ])  # fmt: skip
@@ -94,16 +95,18 @@ def _phrases(tokens: Sequence[str], known: _Vocabulary) -> Iterator[LabelWord]:
 
 
 def _means(token: str, known: _Vocabulary) -> frozenset[str]:
-    """Return what a word may mean; a compound with hyphens is known by its parts, as *Lehrkonzept-Quellen* is."""
+    """Return what a word may mean; a compound with hyphens is known by its last part, as *Lehrkonzept-Quellen* is, and an
+    order by its first, as *écris-moi* is.
+    """
     found = known.exact.get(token)
     if found is not None:
         return found
-    for length in range(len(token), _SHORTEST_STEM - 1, -1):
+    for length in range(min(len(token), _LONGEST_STEM), _SHORTEST_STEM - 1, -1):
         if (found := known.stems.get(token[:length])) is not None:
             return found
     if "-" not in token:
         return _NOTHING
-    return _means(token.rpartition("-")[2], known) or _means(token.partition("-")[0], known)
+    return _means(token.rpartition("-")[2], known) or _means(token.partition("-")[0], known) & _ORDERED
 
 
 @cache
