@@ -246,7 +246,8 @@ _READERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "permit": _acting,
     "confirm": lambda request: {"permit": checked_key(request.permit), "actual": _costs(request.actual)},
     "abort": lambda request: {
-        "executions": [checked_key(request.permit)], **({"unseen": "1"} if request.even_unseen else {}),
+        "executions": [checked_key(request.permit)],
+        **({"unseen": "1"} if request.even_unseen else {}),
     },
     "rollback": _rollback,
     "begin_saga": lambda request: {"lifetime_ms": _lifetime(request.lifetime_ms, "a saga")},

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from interlock.sidecar.call import labels
-from interlock.sidecar.call.labels import Part
+from interlock.sidecar.call.labels import LabelPart
 
 _SPEAKER = re.compile(
     r"[ \t]*(?:[-*>] )?(?:\*\*)?(?:AI|(?:AI |virtual )?assistant|chatbot|assistent|asistente|assistente|asystent|ассистент|помощник|助手|助理"
@@ -62,4 +62,4 @@ def apart(lines: Iterable[str]) -> tuple[list[str], list[str]]:
 
 def _ends(line: str) -> bool:
     label = labels.read(line)
-    return labels.leads(line) or (label is not None and label.part is Part.OWN)
+    return labels.leads(line) or (label is not None and label.part is LabelPart.OWN)

@@ -11,7 +11,18 @@ from dataclasses import dataclass
 from enum import Enum
 
 from interlock.sidecar.call import vocabulary
-from interlock.sidecar.call.vocabulary import ABOVE, ASKS, ENDS, ENGLISH, ORDERS, POINTS, SHOWS, SOURCES, WORKS, Word
+from interlock.sidecar.call.vocabulary import (
+    ABOVE,
+    ASKS,
+    ENDS,
+    ENGLISH,
+    ORDERS,
+    POINTS,
+    SHOWS,
+    SOURCES,
+    WORKS,
+    LabelWord,
+)
 
 _MARKS = " \t#*=-_~<>[]{}|+•【】「」『』《》〔〕`"
 _LONGEST_HEAD = 120
@@ -49,7 +60,7 @@ _LEADS_ON = re.compile(r"[:：]\s*$")
 _POSSESSIVES = frozenset(["my", "mein", "meine", "mon", "ma", "mes", "mi", "mis", "mio", "mia", "meu", "minha", "mijn"])
 
 
-class Part(Enum):
+class LabelPart(Enum):
     """What a label opens."""
 
     SOURCE = "source"
@@ -61,7 +72,7 @@ class Part(Enum):
 class Label:
     """What a line opens, and where in the line that begins."""
 
-    part: Part
+    part: LabelPart
     end: int
 
 
@@ -172,51 +183,51 @@ def _is_ruled(line: str) -> bool:
     return all(len(set(run)) == 1 and run[0] in _RULED_MARKS for run in (body[:3], body[-3:]))
 
 
-def _of_mark(head: str) -> Part | None:
+def _of_mark(head: str) -> LabelPart | None:
     """Return what a label between marks opens; a name of a file, a number or the like may follow it."""
     found = [] if _PUNCTUATED.search(head) else vocabulary.words(head)
     if not found:
         return None
     if ENDS in found[0].means or head.lstrip().startswith("/"):
-        return Part.END
+        return LabelPart.END
     if len(found) > 1 and ASKS in found[-1].means and not any(map(str.isdigit, head)):
-        return Part.OWN
+        return LabelPart.OWN
     return next((part for word in found[:4] if (part := _part(word)) is not None), None)
 
 
-def _of_shout(line: str) -> Part | None:
+def _of_shout(line: str) -> LabelPart | None:
     """Return what a line of capitals opens or ends, such as ``START CONTEXT BLOCK``; a question in capitals is none."""
     part = _of_mark(line) if any(map(str.isupper, line)) else None
-    return None if part is Part.OWN else part
+    return None if part is LabelPart.OWN else part
 
 
-def _of_words(head: str, *, inline: bool) -> Part | None:
+def _of_words(head: str, *, inline: bool) -> LabelPart | None:
     plain = _REMARK.sub(" ", head)
     found = [] if _PUNCTUATED.search(plain) else vocabulary.without_copula(vocabulary.words(plain))
     if not found or len(found) > _MOST_WORDS_ASKING:
         title = found and not inline and plain.isupper() and len(found) <= _MOST_WORDS_TITLE
-        return Part.SOURCE if title and SOURCES in found[0].means else None
+        return LabelPart.SOURCE if title and SOURCES in found[0].means else None
     if ASKS in found[-1].means or (ASKS in found[0].means and not _LAST_ONLY.match(found[0].text)):
         most = _MOST_WORDS_INLINE if inline or any(SOURCES in word.means for word in found) else _MOST_WORDS_ASKING
-        return Part.OWN if len(found) <= most else None
+        return LabelPart.OWN if len(found) <= most else None
     if any({ORDERS, WORKS} & word.means for word in found):
         return None
     if len(found) > (_MOST_WORDS_INLINE if inline else _MOST_WORDS_BARE):
         return None
     names = any(SOURCES in word.means for word in (*found[:3], found[-1]))
     if inline and (ENGLISH in found[0].means or "," in head):
-        return Part.SOURCE if SOURCES in found[-1].means and "," not in head else None
+        return LabelPart.SOURCE if SOURCES in found[-1].means and "," not in head else None
     named = any(SOURCES in word.means for word in ((found[0], found[-1]) if inline else found))
-    return Part.SOURCE if names and named else None
+    return LabelPart.SOURCE if names and named else None
 
 
-def _part(word: Word) -> Part | None:
+def _part(word: LabelWord) -> LabelPart | None:
     if ASKS in word.means:
-        return Part.OWN
-    return Part.SOURCE if SOURCES in word.means else None
+        return LabelPart.OWN
+    return LabelPart.SOURCE if SOURCES in word.means else None
 
 
-def _made(part: Part | None, end: int) -> Label | None:
+def _made(part: LabelPart | None, end: int) -> Label | None:
     return None if part is None else Label(part, end)
 
 

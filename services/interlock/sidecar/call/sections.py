@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from interlock.sidecar.call import blocks, labels
-from interlock.sidecar.call.labels import Part
+from interlock.sidecar.call.labels import LabelPart
 
 _KINDS = (
     r"contexts?|background|documents?|docs?|sources?|passages?|articles?|excerpts?|references?|texts?|snippets?|chunks?"
@@ -108,7 +108,7 @@ def own_label(line: str) -> int:
     if known := blocks.OWN_LABEL.match(line):
         return known.end()
     label = labels.read(line)
-    return label.end if label is not None and label.part is Part.OWN else 0
+    return label.end if label is not None and label.part is LabelPart.OWN else 0
 
 
 def _last_asking(text: str, lines: Sequence[Span]) -> int:
@@ -118,7 +118,7 @@ def _last_asking(text: str, lines: Sequence[Span]) -> int:
         if start <= last:
             break
         label = labels.read(text[start:end])
-        if label is not None and label.part is Part.OWN and _says_more(text[start + label.end :]):
+        if label is not None and label.part is LabelPart.OWN and _says_more(text[start + label.end :]):
             return start
     return last
 
@@ -140,9 +140,9 @@ def _opened(text: str, lines: Sequence[Span], number: int, *, asks: int) -> tupl
     if _HEADING.match(line):
         return number, end
     said = labels.read(line)
-    if said is not None and said.part is Part.SOURCE and not _IMPERATIVE.match(line.lstrip()):
+    if said is not None and said.part is LabelPart.SOURCE and not _IMPERATIVE.match(line.lstrip()):
         return number, start + said.end
-    if not line.strip() or blocks.OWN_LABEL.match(line) or (said is not None and said.part is Part.OWN):
+    if not line.strip() or blocks.OWN_LABEL.match(line) or (said is not None and said.part is LabelPart.OWN):
         return None
     return _led(text, lines, number, asks=asks)
 
@@ -288,7 +288,7 @@ def _last_twin(text: str, lines: Sequence[Span], number: int, known: dict[str, i
 
 def _ends(line: str) -> bool:
     label = labels.read(line)
-    return label is not None and label.part is Part.END
+    return label is not None and label.part is LabelPart.END
 
 
 def _is_own(line: str) -> bool:

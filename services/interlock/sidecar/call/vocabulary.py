@@ -29,7 +29,7 @@ _COPULAS = frozenset([
 
 
 @dataclass(frozen=True)
-class Word:
+class LabelWord:
     """A word of a line, and what it may mean."""
 
     text: str
@@ -47,7 +47,7 @@ class _Vocabulary:
     """Words of scripts that run words together."""
 
 
-def words(text: str) -> list[Word]:
+def words(text: str) -> list[LabelWord]:
     """Return the words of *text*, in order; where a script runs words together, those that are known and what is between them."""
     folded = text.casefold().replace("’", "'")
     if _RUN_TOGETHER.search(folded):
@@ -60,36 +60,36 @@ def meanings(text: str) -> frozenset[str]:
     return _NOTHING.union(*(word.means for word in words(text)))
 
 
-def without_copula(found: list[Word]) -> list[Word]:
+def without_copula(found: list[LabelWord]) -> list[LabelWord]:
     """Return words without a verb at their end that only leads to what follows: *Context is*."""
     return found[:-1] if len(found) > 1 and found[-1].text in _COPULAS else found
 
 
-def _run_together(folded: str) -> Iterator[Word]:
+def _run_together(folded: str) -> Iterator[LabelWord]:
     known, at = _vocabulary(), 0
     for match in known.inside.finditer(folded):
         yield from _spaced(folded[at : match.start()])
-        yield Word(match[0], known.exact[match[0]])
+        yield LabelWord(match[0], known.exact[match[0]])
         at = match.end()
     yield from _spaced(folded[at:])
 
 
-def _spaced(folded: str) -> list[Word]:
+def _spaced(folded: str) -> list[LabelWord]:
     known = _vocabulary()
     pattern = _WITH_SIGNS if _SIGNS_INSIDE.search(folded) else _TOKEN
     tokens = pattern.findall(folded)
     if known.openings.isdisjoint(tokens):
-        return [Word(token, _means(token, known)) for token in tokens]
+        return [LabelWord(token, _means(token, known)) for token in tokens]
     return list(_phrases(tokens, known))
 
 
-def _phrases(tokens: Sequence[str], known: _Vocabulary) -> Iterator[Word]:
+def _phrases(tokens: Sequence[str], known: _Vocabulary) -> Iterator[LabelWord]:
     at = 0
     while at < len(tokens):
         lengths = (3, 2) if tokens[at] in known.openings else ()
         joined = ((length, " ".join(tokens[at : at + length])) for length in lengths)
         length, phrase = next(((n, each) for n, each in joined if each in known.exact), (1, tokens[at]))
-        yield Word(phrase, _means(phrase, known))
+        yield LabelWord(phrase, _means(phrase, known))
         at += length
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from interlock.dpe.comparison.cues import NUMBER_CHANGED
-from interlock.dpe.comparison.polarity import is_negator
+from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.document import Distortion
 from interlock.dpe.grounding.placing.misplaced import holds
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, Slot
