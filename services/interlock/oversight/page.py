@@ -152,7 +152,7 @@ async def _queue(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
     status = request.query_params.get("status", "pending")
     page = await site.console.queue(_status(status), limit=200)
-    return html(pages.queue_page(view, page, status))
+    return html(pages.queue_page(view, page, status, site.console.views.now_us()))
 
 
 async def _held(site: Site, request: Request) -> Response:
