@@ -15,9 +15,9 @@ from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.fillers import key
 from interlock.dpe.comparison.bindings.findings import Misbinding
-from interlock.dpe.comparison.bindings.order import steps
 from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
 from interlock.dpe.comparison.bindings.reading import Passages
+from interlock.dpe.comparison.bindings.relations.order import steps
 from interlock.dpe.comparison.cues import DATE_SHIFTED, NEGATION_FLIP, NUMBER_CHANGED
 from interlock.dpe.comparison.pairings.compare import compare
 from interlock.dpe.comparison.pairings.swapped import swapped
