@@ -18,11 +18,11 @@ from pydantic_core import PydanticUndefined
 from reason_finder import find
 
 from interlock.cli import serve
-from interlock.cli.config.sample import settings_groups
 from interlock.domain.chain.audit_events import events_page
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.rpc import server
 from interlock.runtime.rpc.errors import HTTP_CODES, grpc_code
+from interlock.runtime.settings.groups import settings_groups
 from interlock.runtime.settings.model import Settings
 
 ROOT = Path(__file__).resolve().parent.parent

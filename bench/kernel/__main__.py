@@ -4,7 +4,7 @@
 
 - Leased decisions over the peer's ``evaluate_and_execute_atomic`` (the extra `peer`): one process, one after the other.
 - Exact decisions over the moving window of `limits` (the extra `bench`) on the same Valkey: 64 in flight. `limits` keeps no record and has
-  no server; so the store's own share of ours is beside it.
+  no server; so the store's own share of ours is beside it, and a bare gRPC echo.
 - ``Execute`` one at a time over a bare gRPC echo and over the path's floor (``bench.path``), all in one process on a Valkey with AOF always.
 - Sixteen processes on one kernel: throughput, and the lowest share over the mean.
 
@@ -48,24 +48,32 @@ def leased(url: str) -> Rows:
     return {**rows, compared: (statistics.median(a / b for a, b in rates), 4.0, "higher", "ratio")}
 
 
-async def exactly(target: str, url: str) -> Rows:
-    """The product, its store's share, and `limits`, in turns."""
-    whole, store = Executing(target), exact.Deciding(url)
+async def exactly(target: str, echo: str, url: str) -> Rows:
+    """The product, its store's share, an echo, and `limits`, in turns."""
+    whole, store, echoing = Executing(target), exact.Deciding(url), exact.Echoing(echo)
     limiting = exact.Limiting(url) if exact.has_limits() else None
     await whole.open()
     await store.open()
     rates = [
-        (await whole.rate(), await store.rate(), await limiting.rate() if limiting else 0.0) for _ in range(ROUNDS)
+        (await whole.rate(), await store.rate(), await echoing.rate(), await limiting.rate() if limiting else 0.0)
+        for _ in range(ROUNDS)
     ]
     rows: Rows = {
-        "kernel: exact decisions per second, sealed": (statistics.median(a for a, _, _ in rates), None, "", "1/s")
+        "kernel: exact decisions per second, sealed": (statistics.median(one[0] for one in rates), None, "", "1/s"),
+        "kernel: exact, sealed, over a bare gRPC echo": (
+            statistics.median(a / e for a, _, e, _ in rates),
+            None,
+            "",
+            "ratio",
+        ),
     }
     compared = "kernel: exact, sealed, over limits' moving window"
     if limiting is None:
         return rows | absent(compared, "limits", "bench")
     return {
-        **rows, compared: (statistics.median(a / c for a, _, c in rates), 3.0, "higher", "ratio"),
-        "kernel: exact, the store alone, over the same": (statistics.median(b / c for _, b, c in rates), None, "", "ratio"),
+        **rows, compared: (statistics.median(a / c for a, _, _, c in rates), 3.0, "higher", "ratio"),
+        "kernel: exact, the store alone, over the same": (statistics.median(b / c for _, b, _, c in rates), None, "", "ratio"),
+        "kernel: a bare gRPC echo over the same": (statistics.median(e / c for *_, e, c in rates), None, "", "ratio"),
     }  # fmt: skip
 
 
@@ -122,7 +130,8 @@ def measured(children: Children, valkey_url: str) -> Rows:
     places, url = start(children)
     rows = executed(asyncio.run(execute.execute(places)))
     rows |= leased(url)
-    rows |= asyncio.run(exactly(f"127.0.0.1:{places['sealed'][0]}", valkey_url))
+    sealed, echo = (f"127.0.0.1:{places[name][0]}" for name in ("sealed", "echo"))
+    rows |= asyncio.run(exactly(sealed, echo, valkey_url))
     return rows | on_one(places)
 
 

@@ -1,6 +1,7 @@
 """Exact decisions per second with 64 in flight: a kernel on a Valkey, and the moving window of `limits` on the same one.
 
 Ours is counted twice: answered over gRPC and sealed before, which is the product; and asked of the store alone, which is what `limits` does.
+A bare echo beside them says what a server of this kind can answer at all.
 """
 
 from __future__ import annotations
@@ -10,22 +11,22 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
+from typing import Any
 
 import grpc
 
 from bench.kernel.meshes import ACTION, DEFINITION
+from bench.sidecar import ECHO
 from interlock.api.kernel.v1 import kernel_pb2
 from interlock.api.kernel.v1.kernel_pb2_grpc import KernelServiceStub
 from interlock.domain.kernel.definition import kernel_id_of, opened
-from interlock.domain.kernel.state import Stepped
+from interlock.runtime.rpc.kernels.gathering import MOST_TOGETHER
 from interlock.session.kernel.reading import ask_of, definition_of
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
 from interlock.session.store.kernels.redis import RedisKernels
 
 IN_FLIGHT, SECONDS = 64, 1.5
-BATCH = 48
-"""Below the number of unsealed records that a kernel holds."""
 
 
 def has_limits() -> bool:
@@ -72,12 +73,26 @@ class Executing:
         return await at_once(self.once)
 
 
+class Echoing:
+    """A bare gRPC echo: what any service behind one process of Python's gRPC can answer at most."""
+
+    def __init__(self, target: str) -> None:
+        self._call = grpc.aio.insecure_channel(target).unary_unary(ECHO)
+
+    async def once(self) -> bool:
+        return bool(await self._call(bytes(200), timeout=30))
+
+    async def rate(self) -> float:
+        return await at_once(self.once)
+
+
 class Deciding:
-    """The store alone: the same step in batches, whose records are dropped as if they had been sealed."""
+    """The store alone: the same steps in groups, whose records the next group tells it are sealed."""
 
     def __init__(self, url: str) -> None:
         self._store = RedisKernels(Batcher(parse(url)))
         self._id = kernel_id_of("bench", "", uuid.uuid4().hex)
+        self._sealed: dict[str, str] = {}
 
     async def open(self) -> None:
         fields, record = opened(definition_of(definition()), self._id, time.time_ns() // 1_000_000)
@@ -86,17 +101,18 @@ class Deciding:
     async def rate(self) -> float:
         began, count = time.perf_counter(), 0
         while time.perf_counter() - began < SECONDS:
-            found = await asyncio.gather(*(self._once() for _ in range(BATCH)))
-            newest = max((one for each in found for one in each.unsealed), key=lambda one: one.sequence)
-            await self._store.sealed(self._id, newest.sequence, newest.link)
+            asks = [self._ask() for _ in range(MOST_TOGETHER)]
+            found = await self._store.steps(self._id, [asks[0] | self._sealed, *asks[1:]], time.time_ns() // 1_000_000)
+            newest = found[0].unsealed[-1]
+            self._sealed = {"sealed": str(newest.sequence), "sealed_link": newest.link}
             if any(one.status != "OK" or one.answer["approved"] != "1" for one in found):
                 raise SystemExit("an action was not approved")
             count += len(found)
         return count / (time.perf_counter() - began)
 
-    async def _once(self) -> Stepped:
-        asked = kernel_pb2.ExecuteRequest(kernel="k", action=ACTION, key=uuid.uuid4().hex)
-        return await self._store.step(self._id, ask_of("execute", asked), time.time_ns() // 1_000_000)
+    @staticmethod
+    def _ask() -> dict[str, Any]:
+        return ask_of("execute", kernel_pb2.ExecuteRequest(kernel="k", action=ACTION, key=uuid.uuid4().hex))
 
 
 class Limiting:

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 
 	commonv1 "interlock.dev/clients/go/gen/interlock/api/common/v1"
@@ -32,6 +33,9 @@ const (
 	longestPause = 30 * time.Second
 	largest      = 64 << 20
 )
+
+// pings tell a line that died in silence within 15 seconds, with or without a call on it. Servers let a client ping twice as often.
+var pings = keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second, PermitWithoutStream: true}
 
 // Client is a connection to a sidecar, and the key of an agent. It is safe for concurrent use.
 type Client struct {
@@ -73,7 +77,7 @@ func Dial(target string, options ...Option) (*Client, error) {
 		return nil, chosen.err
 	}
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(chosen.tls),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest)), grpc.WithKeepaliveParams(pings))
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func RunDecisionAgent(ctx context.Context, agent DecisionAgent, target, ticket s
 	}
 	target, ticket = orEnvironment(target, "INTERLOCK_DECISION_AT"), orEnvironment(ticket, "INTERLOCK_DECISION_TICKET")
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(chosen.tls),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest)), grpc.WithKeepaliveParams(pings))
 	if err != nil {
 		return err
 	}

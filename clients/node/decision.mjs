@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import grpc from "@grpc/grpc-js";
 import { errorOf } from "./errors.mjs";
-import { definitions } from "./descriptors.mjs";
+import { CHANNEL, definitions } from "./descriptors.mjs";
 
 const { DecisionService } = grpc.loadPackageDefinition(definitions).interlock.api.decision.v1;
 const FIRST_PAUSE_MS = 50;
@@ -21,7 +21,7 @@ export async function runAgent(
   { at = process.env.INTERLOCK_DECISION_AT ?? "127.0.0.1:7086", ticket = process.env.INTERLOCK_DECISION_TICKET ?? "", ca, signal } = {},
 ) {
   const credentials = ca ? grpc.credentials.createSsl(Buffer.from(ca)) : grpc.credentials.createInsecure();
-  const stub = new DecisionService(at, credentials);
+  const stub = new DecisionService(at, credentials, CHANNEL);
   try {
     for (let wait = FIRST_PAUSE_MS; !signal?.aborted; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
       if (await work(stub, agent, ticket, signal)) wait = FIRST_PAUSE_MS;

@@ -1,14 +1,13 @@
 // Governs the calls of an agent over gRPC: keeps the session and its token, delegates to sub-agents, tells refusals apart.
 import { setTimeout as pause } from "node:timers/promises";
 import grpc from "@grpc/grpc-js";
-import { definitions } from "./descriptors.mjs";
+import { CHANNEL, definitions } from "./descriptors.mjs";
 import { errorOf, SafetyHalt } from "./errors.mjs";
 
 export * from "./errors.mjs";
 
 const RETRIES = 2;
 const LONGEST_PAUSE_MS = 30_000;
-const LARGEST_BYTES = 64 << 20;
 
 const { SidecarService } = grpc.loadPackageDefinition(definitions).interlock.api.sidecar.v1;
 
@@ -20,7 +19,7 @@ export class Client {
   constructor(target, { apiKey = process.env.OPENAI_API_KEY ?? "", ca, _stub } = {}) {
     this.#key = apiKey;
     const credentials = ca ? grpc.credentials.createSsl(Buffer.from(ca)) : grpc.credentials.createInsecure();
-    this.#stub = _stub ?? new SidecarService(target, credentials, { "grpc.max_receive_message_length": LARGEST_BYTES });
+    this.#stub = _stub ?? new SidecarService(target, credentials, CHANNEL);
   }
 
   /** The same connection with another agent's key. */

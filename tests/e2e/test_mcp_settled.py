@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 import pytest
@@ -14,6 +15,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from interlock.client.errors import InterlockError
 from interlock.client.kernel.calls import KernelCalls
 from interlock.mcp import front, planning
 from interlock.mcp.front import HttpProxy
@@ -102,6 +104,31 @@ async def test_a_permit_whose_answer_was_lost_is_taken_back(sidecar, tmp_path):
     async with proxied(sidecar, tmp_path, done, Deaf) as agent:
         told = (await agent.post("/mcp", json=call("believed"))).json()["result"]
     assert told["_meta"] == {"interlock/reason": "MCP_KERNEL_UNAVAILABLE"}
+    assert await kernel.spent() == 0
+
+
+class Slow(KernelCalls):
+    """A way to the kernel on which permits arrive after whoever asked has gone, and after what was asked then."""
+
+    late: ClassVar[list[dict[str, Any]]] = []
+
+    def post(self, kernel: str, ask: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        if ask == "permit":
+            self.late.append(dict(body))
+            raise httpx.ReadTimeout("late by the test")
+        return super().post(kernel, ask, body)
+
+
+async def test_a_permit_that_comes_after_its_call_was_given_up_reserves_nothing(sidecar, tmp_path):
+    """The agent was told that nothing was done, and that was settled while the permit was still on its way."""
+    kernel = await shop(sidecar)
+    done = JSONResponse({"jsonrpc": "2.0", "id": 1, "result": {"content": []}})
+    async with proxied(sidecar, tmp_path, done, Slow) as agent:
+        await agent.post("/mcp", json=call("believed"))
+    calls = KernelCalls(f"{sidecar.http}/v1", api_key="")
+    with contextlib.closing(calls), pytest.raises(InterlockError) as refused:
+        await asyncio.to_thread(calls.post, "shop", "permit", Slow.late.pop())
+    assert refused.value.reason == "KERNEL_PERMIT_ABORTED"
     assert await kernel.spent() == 0
 
 

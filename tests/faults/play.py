@@ -15,7 +15,7 @@ from tests.faults.facts import CHAT, RELEASED, Call, Facts
 from tests.faults.faults import Fault
 from tests.faults.kernels import KernelClient
 from tests.faults.parts.cluster import Cluster
-from tests.faults.stream_rules import open_streams
+from tests.faults.stream_rules import open_streams, still_holds
 from tests.faults.verifier import Violation, unsettled, verify
 from tests.faults.workload import WAYS, Agent, History, key_of
 
@@ -178,7 +178,11 @@ async def _drained(cluster: Cluster, history: History, since: int) -> Facts:
     """
     for _ in range(ROUNDS):
         facts = await collect(cluster, history, since=since)
-        left = {one.session_id for one in facts.sessions if unsettled(one, facts) or open_streams(one, facts)}
+        left = {
+            one.session_id
+            for one in facts.sessions
+            if unsettled(one, facts) or open_streams(one, facts) or still_holds(one, facts)
+        }
         behind = {caller.scope for caller in facts.callers if caller.spent < caller.settled}
         if not left and not behind:
             break

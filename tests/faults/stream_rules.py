@@ -156,6 +156,18 @@ def open_streams(session: Session, facts: Facts) -> list[Stream]:
     return [stream for stream in streams_of(session) if not stream.closed]
 
 
+def still_holds(session: Session, facts: Facts) -> bool:
+    """Tell whether something is held for a window of a session that some client can go on with.
+
+    The end of such a window may be on record already: whoever closes it puts that there first, and frees its hold after that. If that
+    fails, the next opening does it.
+    """
+    if not goes_on(session, facts):
+        return False
+    of_callers = frozenset[str]().union(*(caller.holds for caller in facts.callers))
+    return bool(session.holds or of_callers & {event.window_id for event in session.events})
+
+
 def goes_on(session: Session, facts: Facts) -> bool:
     """Tell whether some client can go on with a session: it is there, it and all above it live, and its token is valid."""
     known = {one.session_id: one for one in facts.sessions}

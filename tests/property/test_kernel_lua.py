@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from interlock.domain.ids import SessionId
 from interlock.domain.kernel.definition import Condition, Definition, RegisteredAction, opened
-from interlock.domain.kernel.state import Resource, Stepped, replayed
+from interlock.domain.kernel.state import KEYS_KEPT, Resource, Stepped, replayed
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
 from interlock.session.store.kernels.redis import RedisKernels, kernel_key_of
@@ -58,7 +58,7 @@ STEPS = st.one_of(
     st.tuples(st.just("execute"), st.sampled_from(ACTIONS), st.integers(10, 99)),
     st.tuples(st.just("permit"), st.sampled_from(ACTIONS), st.integers(10, 30)),
     st.tuples(st.just("confirm"), st.integers(10, 30), st.sampled_from([0, UNIT, 60 * UNIT])),
-    st.tuples(st.just("abort"), st.integers(10, 30)),
+    st.tuples(st.just("abort"), st.integers(10, 30), st.sampled_from("001")),
     st.tuples(st.just("rollback"), st.lists(st.integers(0, 30), min_size=1, max_size=2)),
     st.tuples(st.just("lease"), st.sampled_from(["usd", "mails", "none"]), st.sampled_from([0, 5 * UNIT, 90 * UNIT])),
     st.tuples(st.just("give_back"), st.integers(0, 5), st.sampled_from([0, UNIT, 30 * UNIT]), st.booleans()),
@@ -77,7 +77,7 @@ STEPS = st.one_of(
     st.tuples(st.just("undo_saga"), st.integers(0, 2)),
     st.tuples(st.just("claim")),
     st.tuples(st.just("claim")),
-    st.tuples(st.just("settle"), st.sampled_from(["done", "failed", "failed", "retry"]), st.booleans()),
+    st.tuples(st.just("settle"), st.sampled_from(["done", "failed", "failed", "retry"]), st.booleans(), st.sampled_from([{}, {"of_reviewers": "1"}])),
     st.tuples(st.just("decide"), st.sampled_from(["done", "retry", "leave"]), st.sampled_from([True, True, False])),
     st.tuples(st.just("have"), st.sampled_from([0, 0, 1, 3, -2, 10_000])),
     st.tuples(st.just("seal")),
@@ -158,7 +158,7 @@ class Two:
         elif name == "confirm":
             await self.both(op=name, permit=f"k{given[0]}", actual=[["usd", str(given[1])]])
         elif name == "abort":
-            await self.both(op=name, executions=[f"k{given[0]}"])
+            await self.both(op=name, executions=[f"k{given[0]}"], unseen=given[1])
         elif name == "rollback":
             await self.both(op=name, executions=[f"k{one}" for one in given[0]], saga="")
         elif name == "lease":
@@ -211,7 +211,7 @@ class Two:
             await self.both(op=name, execution=key, fence=fence, outcome=given[0], decided={"outcome": given[0]})
         else:
             key, fence = self.claims[-1][0], self.claims[-1][5] if given[1] else "77"
-            await self.both(op=name, execution=key, fence=fence, outcome=given[0])
+            await self.both(op=name, execution=key, fence=fence, outcome=given[0], **given[2])
 
     async def seal(self) -> None:
         for number, store in enumerate((self.memory, self.redis)):
@@ -281,6 +281,92 @@ def test_lua_and_the_rule_are_one(steps, runner, redis_kernels):
             rebuilt = replayed(two.records[number])
             held = (await (two.memory, two.redis)[number].read(two.kernel)).answer
             assert plain({**rebuilt, "sealed": held["sealed"]}) == plain(held), number
+
+    runner.run(run())
+
+
+TOGETHER = st.one_of(
+    st.tuples(st.sampled_from(["execute", "permit"]), st.sampled_from(ACTIONS), st.integers(0, 12)),
+    st.tuples(st.just("abort"), st.integers(0, 12), st.sampled_from(["0", "1"])),
+    st.tuples(st.just("confirm"), st.integers(0, 12), st.sampled_from([0, UNIT, 60 * UNIT])),
+    st.tuples(st.just("evaluate"), st.sampled_from(ACTIONS)),
+    st.tuples(st.just("lease"), st.integers(20, 29)),
+)
+
+
+def asked(number: int, name: str, *given: Any) -> dict[str, Any]:
+    """One of several things that are asked at once."""
+    ask: dict[str, Any]
+    if name == "abort":
+        ask = {"op": name, "executions": [f"k{given[0]}"], "unseen": given[1], "key": f"auto{number}"}
+    elif name == "confirm":
+        ask = {"op": name, "permit": f"k{given[0]}", "actual": [["usd", str(given[1])]], "key": f"auto{number}"}
+    elif name == "evaluate":
+        ask = {"op": "execute", "action": given[0], "version": "0", "dry": True, "key": ""}
+    elif name == "lease":
+        ask = {"op": name, "resource": "usd", "wanted": "1", "lifetime_ms": "5000", "child": "", "key": f"k{given[0]}"}
+    else:
+        ask = {"op": name, "action": given[0], "version": "0", "key": f"k{given[1]}"}
+    return {**ask, "digest": json.dumps([name, *given])}
+
+
+@pytest.mark.req("KRN-1", "KRN-2")
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    groups=st.lists(
+        st.tuples(st.lists(TOGETHER, min_size=1, max_size=24), st.sampled_from(["", "seal", "tell", "lie"])),
+        min_size=1, max_size=6,
+    )
+)  # fmt: skip
+def test_what_is_decided_in_one_call_is_what_so_many_calls_decide(groups, runner, redis_kernels):
+    """However actions are put together, each gets the answer that it gets when it is asked by itself, in the same order."""
+
+    async def run() -> None:
+        two, gross, numbers = Two(redis_kernels), dict[str, int](), count()
+        await two.open()
+        known: list[dict[str, str]] = [{}, {}]
+        for group, then in groups:
+            asks = [asked(next(numbers), *one) for one in group]
+            single = [await two.memory.step(two.kernel, one, two.now) for one in [asks[0] | known[0], *asks[1:]]]
+            together = await two.redis.steps(two.kernel, [asks[0] | known[1], *asks[1:]], two.now)
+            assert [shape(one)[:3] for one in single] == [shape(one)[:3] for one in together]
+            pending = [(await one.read(two.kernel)).unsealed for one in (two.memory, two.redis)]
+            told = [one.unsealed for one in together if one.status in {"OK", "FULL"}]
+            assert all(one == pending[1] for one in told), "all that is answered rests on all that is not sealed"
+            laws(two.fields, gross)
+            known = [{}, {}]
+            if then == "seal":
+                await two.seal()
+            elif then and pending[0]:
+                links = ["0" * 40] * 2 if then == "lie" else [one[-1].link for one in pending]
+                known = [{"sealed": str(pending[0][-1].sequence), "sealed_link": link} for link in links]
+        await two.same()
+
+    runner.run(run())
+
+
+@pytest.mark.req("KRN-7")
+def test_a_permit_that_its_abort_overtook_reserves_nothing(runner, redis_kernels):
+    """It is refused when it comes, in a rebuilt kernel too, as long as its key is remembered, and is one like any other after that."""
+
+    async def run() -> None:
+        two = Two(redis_kernels)
+        await two.open()
+        permit = {"op": "permit", "action": "add", "version": "0", "key": "late"}
+        abort = {"op": "abort", "executions": ["late"], "unseen": "1", "key": "void"}
+        assert (await two.both(**{**abort, "unseen": "0"})).status == "KERNEL_EXECUTION_UNKNOWN"
+        assert [(await two.both(**abort)).answer.get("replayed", "0") for _ in range(2)] == ["0", "1"]
+        assert (await two.both(**permit)).status == "KERNEL_PERMIT_ABORTED"
+        assert Resource.of(two.fields["r:usd"]).left == 40 * UNIT
+        await two.seal()
+        assert json.loads(replayed(two.records[1])["x:late"])["state"] == "U"
+
+        field, keys = f"k:{int(two.fields['seq']) + 1 - KEYS_KEPT}", two.fields[f"k:{two.fields['seq']}"]
+        two.fields[field] = keys  # as if as many records had come after it as keep a key
+        await two.redis._batcher.command("HSET", kernel_key_of(two.kernel), field, keys)
+        await two.step("execute", "less", 300)
+        await two.same()
+        assert (await two.both(**permit)).answer["approved"] == "1"
 
     runner.run(run())
 
@@ -517,6 +603,9 @@ def test_a_person_decides_about_the_compensation_that_was_shown(runner, redis_ke
         assert await two.decided(kept, "done", "77") == "KERNEL_COMPENSATION_MOVED_ON"
         assert await two.decided("none", "done", seen) == "KERNEL_COMPENSATION_UNKNOWN"
         assert await two.decided(kept, "retry", seen) == "KERNEL_COMPENSATION_FENCED", "there is no action to try again"
+        for outcome in ("done", "retry", "failed"):
+            ask = {"op": "settle", "execution": kept, "fence": seen, "outcome": outcome, "of_reviewers": "1"}
+            assert await two.ask(**ask) == "KERNEL_REVIEWER_NEEDED", "not a caller's to settle, where that is set"
         first = await two.decided(kept, "leave", seen, key="appr1")
         assert (first["approved"], two.fields[f"j:{kept}"].split(" ")[6]) == ("1", "stuck")
         assert (await two.decided(kept, "leave", seen, key="appr1"))["replayed"] == "1", (

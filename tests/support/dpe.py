@@ -5,15 +5,23 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 import shutil
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from interlock.dpe.document import Claim, ClaimType, Entity, Fact
+from interlock.dpe.document import Claim, ClaimType, Distortion, Entity, Fact
+from interlock.dpe.grounding.attribution import NOTHING, ClaimEvidence
+from interlock.dpe.grounding.envelope import Envelope, cut
+from interlock.dpe.grounding.placing.calculated import settle
+from interlock.dpe.grounding.placing.cells import shared, taken
+from interlock.dpe.grounding.placing.fields import moved_fields
+from interlock.dpe.grounding.placing.holders import exchanged_holders
+from interlock.dpe.grounding.placing.scopes import scopes
 from interlock.dpe.inference.language import NamedLanguage
 from interlock.dpe.inference.models import BUNDLED
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, ModelInfo
@@ -51,6 +59,23 @@ def request(response: str | Sequence[str], *facts: str, importance: float = 0.5,
 def claim(text: str, number: int = 1, *entities: Entity, specificity: float = 0.5) -> Claim:
     """A claim that is its whole sentence."""
     return Claim(f"c{number}", text, number, 0, 0, len(text), ClaimType.FACTUAL, specificity, entities)
+
+
+def ruled(answer: str, *sources: str, query: str = "") -> tuple[list[Distortion], ClaimEvidence]:
+    """What the rules on records find in an answer that is one claim, and its evidence after them. No model runs."""
+    facts = tuple(Fact(f"f{n}", text, 0.5) for n, text in enumerate(sources, 1))
+    units = cut(facts, limit=200, count=lambda texts: [len(each.split()) for each in texts], split=_whole)
+    envelope = Envelope(units, np.zeros((0, 1)), np.zeros((0, 1)))
+    told, known = claim(answer), scopes(envelope)
+    settled = settle([told], {"c1": NOTHING}, envelope, query=query, own="", sentences={})["c1"]
+    others = [*taken(told, known), *shared(told, known), *exchanged_holders(told, known)]
+    fields = moved_fields([told], known).get("c1", ())
+    return [*settled.moved, *others, *fields], settled
+
+
+def _whole(text: str) -> Iterator[tuple[int, int]]:
+    """A text as its lines and sentences."""
+    yield from ((match.start(), match.end()) for match in re.finditer(r"[^\n.]+(?:\.(?=\S)[^\n.]*)*\.?", text))
 
 
 class WordInference:

@@ -10,6 +10,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.audit.erasure.erasure import Eraser
 from interlock.audit.holds.held import HeldResponses
 from interlock.audit.kept import KeptAnswers
+from interlock.audit.kernel.listing import Openings
 from interlock.audit.kernel.records import KernelRecords, decision_kind, kernel_kind
 from interlock.audit.kernel.stuck import StuckCompensations
 from interlock.audit.merkle.checkpoints import Notary
@@ -66,6 +67,7 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
             for kind in (kernel_kind, decision_kind)
         )
         self._stuck = StuckCompensations(audit_log, self.readers)
+        self._openings = Openings(audit_log, self.readers, chains)
         self.holds = HeldResponses(
             audit_log, self.readers, chains, appender, sealer, require_anchored=self._require_anchored,
             viewed=self._writer.viewed,
@@ -246,12 +248,28 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         return audit_pb2.GetKernelRecordResponse(records=records, timestamps=timestamps)
 
     @answers_refusals(audit_pb2.ListStuckResponse)
-    async def ListStuck(  # noqa: N802 - gRPC's name
-        self, request: audit_pb2.ListStuckRequest, context: Any
-    ) -> audit_pb2.ListStuckResponse:
+    async def ListStuck(self, request: audit_pb2.ListStuckRequest, context: Any) -> audit_pb2.ListStuckResponse:  # noqa: N802 - gRPC's name  # fmt: skip
         """List compensations that wait for a person."""
         del context
         return await self._stuck.page(request)
+
+    @answers_refusals(audit_pb2.ListKernelsResponse)
+    async def ListKernels(self, request: audit_pb2.ListKernelsRequest, context: Any) -> audit_pb2.ListKernelsResponse:  # noqa: N802 - gRPC's name  # fmt: skip
+        """Name the kernels that began last."""
+        del context
+        return await self._openings.kernels(request)
+
+    @answers_refusals(audit_pb2.ListExperimentsResponse)
+    async def ListExperiments(self, request: audit_pb2.ListExperimentsRequest, context: Any) -> audit_pb2.ListExperimentsResponse:  # noqa: N802 - gRPC's name  # fmt: skip
+        """Name the experiments that began last."""
+        del context
+        return await self._openings.experiments(request)
+
+    @answers_refusals(audit_pb2.ListCyclesResponse)
+    async def ListCycles(self, request: audit_pb2.ListCyclesRequest, context: Any) -> audit_pb2.ListCyclesResponse:  # noqa: N802 - gRPC's name  # fmt: skip
+        """List the cycles of an experiment."""
+        del context
+        return await self._openings.cycles(request)
 
     @answers_refusals(audit_pb2.SealDecisionResponse)
     async def SealDecision(  # noqa: N802 - gRPC's name
@@ -268,6 +286,8 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
     ) -> audit_pb2.GetDecisionRecordResponse:
         """Read the sealed records of an experiment."""
         del context
+        if request.viewer:
+            await self._writer.viewed_chain(request.viewer, request.experiment_id)
         records, _ = await self._decisions.read(request.experiment_id, request.after, request.limit)
         return audit_pb2.GetDecisionRecordResponse(records=records)
 

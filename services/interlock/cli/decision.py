@@ -19,10 +19,10 @@ from interlock.api.decision.v1.decision_pb2_grpc import DecisionServiceStub
 from interlock.cli.certification.command import certify
 from interlock.cli.certification.reference import agent
 from interlock.cli.decision_report.page import page
-from interlock.cli.decision_report.run import run_of
 from interlock.cli.output import LARGEST, NEGATIVE, OK, Format, Output, plain, print_json, refusals, table
 from interlock.domain.decision.replay import replayed
 from interlock.domain.errors import invalid
+from interlock.oversight.runs.run import run_of
 from interlock.runtime.rpc.errors import from_rpc_error
 from interlock.runtime.rpc.places import address
 from interlock.runtime.settings.loading import load

@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from enum import StrEnum
 from importlib.metadata import version
@@ -34,7 +34,7 @@ from interlock.runtime.rpc.places import INNER, address, socket_to_serve
 from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.rpc.sockets import require_free
-from interlock.runtime.settings.loading import deprecated, load, unknown_variables
+from interlock.runtime.settings.loading import EffectiveSetting, deprecated, explain, load, unknown_variables
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.profile_files import ProfileName
 from interlock.runtime.settings.values import without_password
@@ -88,7 +88,8 @@ def serve(
 
     Examples: interlock serve | interlock serve --profile enforce | interlock serve sidecar | INTERLOCK_SIDECAR_HTTP_PORT=0 interlock serve -o json
     """
-    settings = load(flags={"profile": profile} if profile else {})
+    flags = {"profile": profile} if profile else {}
+    settings, loaded = load(flags=flags), explain(flags=flags)
     logging.configure(settings.log_level)
     # A core dump would contain keys, prompts and answers in plain text (reliability.md A-43).
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -96,7 +97,7 @@ def serve(
     try:
         failpoints.configure()
         sys.setswitchinterval(SWITCH_S)
-        code = uvloop.run(_Process(settings, name, as_json=output is Format.JSON).run())
+        code = uvloop.run(_Process(settings, name, loaded, as_json=output is Format.JSON).run())
     except Refused as refused:
         code = print_refusal(refused, as_json=output is Format.JSON)
     except Exception:  # a defect: its place is logged, but not its text, which could contain anything
@@ -109,8 +110,8 @@ def serve(
 class _Process:
     """One process: start, serve, end. All opened parts are closed in reverse order, also after a failed start."""
 
-    def __init__(self, settings: Settings, name: ServedProcess | None, *, as_json: bool) -> None:
-        self.settings, self.name, self.as_json = settings, name, as_json
+    def __init__(self, settings: Settings, name: ServedProcess | None, loaded: Sequence[EffectiveSetting], *, as_json: bool) -> None:  # fmt: skip
+        self.settings, self.name, self.as_json, self._loaded = settings, name, as_json, loaded
         self.ports: dict[str, int] = {}
         self.sockets: dict[str, str] = {}
         self._fronts: list[RpcServer | WebServer] = []
@@ -238,7 +239,7 @@ class _Process:
             self._or_aside("oversight").close()
         listener = self._or_aside("oversight_http")
         port = listener.getsockname()[1]
-        opened = open_oversight(self.settings, mesh, readiness, http_port=port)
+        opened = open_oversight(self.settings, mesh, readiness, http_port=port, loaded=self._loaded)
         await self._serve_grpc("oversight", opened.service)
         await self._serve_http("oversight_http", opened.http_app, listener, front=True)
         link.write(self.settings.state_dir, opened.link)

@@ -83,7 +83,7 @@ class Experiments:
         async with self._lock(experiment_id):
             held = await self._found(experiment_id)
             if held is None:
-                state, records = experiment.opened(name, rules.text, self._clock())
+                state, records = experiment.opened(name, rules.text, self._clock(), scope=scope)
                 held = await self._sealed(experiment_id, state, records)
                 created = held.link == state.link
             else:

@@ -76,16 +76,20 @@ class Reservations:
             key = permit_key(experiment_id, cycle, action)
             if rules.kernel is None or key in keep:
                 continue
-            request = kernel_pb2.AbortRequest(kernel=rules.kernel.kernel, permit=key, key=f"{key}:void")
+            # What was not answered may still be on its way.
+            request = kernel_pb2.AbortRequest(
+                kernel=rules.kernel.kernel, permit=key, key=f"{key}:void", even_unseen=True
+            )
             try:
-                await self._asked(scope, "abort", request)
+                found = await self._asked(scope, "abort", request)
             except Refused as refused:
                 if refused.reason != "KERNEL_EXECUTION_UNKNOWN":
                     log.warning("decision.not_released", experiment_id=experiment_id, reason=refused.reason)
                 if refused.kind in {Kind.UNAVAILABLE, Kind.TIMEOUT}:
                     return False  # nor does it answer for the next action: a cycle waits for it once
             else:
-                metrics.RESERVATIONS.labels("released").inc()
+                was_there = not any(one.name.startswith("unseen:") for one in found.verdict.checks)
+                metrics.RESERVATIONS.labels("released").inc(was_there)
         return True
 
     async def settle(

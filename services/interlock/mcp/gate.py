@@ -52,12 +52,12 @@ class CallGate:
         try:
             await asyncio.to_thread(self._permitted, plan, key)
         except Unavailable as error:
-            self.abort(GivenPermit(key, plan))  # it may have permitted the call, which is not made
+            self._void(GivenPermit(key, plan))
             raise unavailable("MCP_KERNEL_UNAVAILABLE", f"the kernel cannot decide now ({error.reason})") from None
         except InterlockError as error:
             raise forbidden(error.reason, str(error).partition(": ")[2] or error.reason) from None
         except (httpx.HTTPError, ValueError, KeyError) as error:
-            self.abort(GivenPermit(key, plan))
+            self._void(GivenPermit(key, plan))
             raise unavailable(
                 "MCP_KERNEL_UNAVAILABLE", f"the kernel does not answer ({type(error).__name__})"
             ) from None
@@ -70,6 +70,10 @@ class CallGate:
     def abort(self, permit: GivenPermit) -> None:
         """Take back a call that was not done, in the background."""
         self._begin(permit, "abort", {})
+
+    def _void(self, permit: GivenPermit) -> None:
+        """Take back a call that the kernel may have permitted, or may permit yet, and that is not made."""
+        self._begin(permit, "abort", {"even_unseen": True})
 
     async def settled(self) -> None:
         """Wait for what is being settled."""

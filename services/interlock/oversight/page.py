@@ -22,13 +22,14 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from interlock.api.audit.v1 import audit_pb2
-from interlock.domain.errors import Kind, Refused, forbidden, invalid, not_found, unauthenticated
+from interlock.domain.errors import Refused, forbidden, invalid, not_found, unauthenticated
 from interlock.domain.held import readable_texts
 from interlock.oversight import pages
 from interlock.oversight.console import expires_at
 from interlock.oversight.forms import form_of, json_of, signed_view
 from interlock.oversight.live.routes import ROUTES
 from interlock.oversight.live.stopping import POSTS
+from interlock.oversight.refusals import nowhere_answer, refused_answer
 from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.oversight.stuck import routes as stuck_routes
 from interlock.oversight.views import View
@@ -36,7 +37,7 @@ from interlock.oversight.visible import visible
 from interlock.runtime.clock import iso8601
 from interlock.runtime.http.server import operations
 from interlock.runtime.pictures import picture
-from interlock.runtime.rpc.errors import HTTP_CODES, internal
+from interlock.runtime.rpc.errors import internal
 from interlock.runtime.settings.model import Settings
 
 log = structlog.get_logger()
@@ -82,6 +83,10 @@ def make_app(site: Site, readiness: Readiness, settings: Settings) -> Starlette:
             raise not_found("PATH_NOT_FOUND", "there is nothing here")
         return Response(static[name], media_type=_STATIC[name])
 
+    async def nowhere(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException), "it is registered for no other"
+        return _with_headers(site, await nowhere_answer(site, request, error))
+
     def route(path: str, endpoint: Endpoint, method: str = "GET") -> Route:
         return Route(path, partial(_answered, site, endpoint), methods=[method])
 
@@ -104,7 +109,7 @@ def make_app(site: Site, readiness: Readiness, settings: Settings) -> Starlette:
             route("/api/held/{window_id}/body", _api_body),
             route("/api/held/{window_id}/decision", _api_decide, "POST"),
         ],
-        exception_handlers={HTTPException: _http_exception},
+        exception_handlers={HTTPException: nowhere},
     )
     app.router.redirect_slashes = False  # a redirect would be built from the Host header
     return app
@@ -116,10 +121,14 @@ async def _answered(site: Site, endpoint: Endpoint, request: Request) -> Respons
         _check_origin(site, request)
         response = await endpoint(site, request)
     except Refused as refused:
-        response = await _refused(site, request, refused)
+        response = await refused_answer(site, request, refused)
     except Exception:
         log.exception("oversight.defect", route=request.scope["path"])
-        response = await _refused(site, request, internal())
+        response = await refused_answer(site, request, internal())
+    return _with_headers(site, response)
+
+
+def _with_headers(site: Site, response: Response) -> Response:
     more = {"strict-transport-security": "max-age=31536000"} if site.secure else {}
     for name, value in {**HEADERS, **more}.items():
         response.headers.setdefault(name, value)
@@ -128,8 +137,7 @@ async def _answered(site: Site, endpoint: Endpoint, request: Request) -> Respons
 
 def _check_origin(site: Site, request: Request) -> None:
     """Refuse a foreign Host header, and a POST that another site makes a browser send."""
-    hosts = {origin.partition("://")[2] for origin in site.origins}
-    if [value.lower() for value in request.headers.getlist("host")] not in [[host] for host in hosts]:
+    if not site.is_our_host(request):
         raise forbidden("HOST_NOT_ALLOWED", "this page is not served under that name", hint="set oversight_base_url")
     if request.method == "GET":
         return
@@ -140,47 +148,11 @@ def _check_origin(site: Site, request: Request) -> None:
         raise forbidden("ORIGIN_NOT_ALLOWED", "a change comes from this page itself, not from another site")
 
 
-async def _refused(site: Site, request: Request, refused: Refused) -> Response:
-    """Answer a refusal: in words to a person, as JSON to a program."""
-    status = HTTP_CODES[refused.kind]
-    if not _is_page(request):
-        body = {"reason": refused.reason, "message": refused.message, "metadata": refused.metadata}
-        return JSONResponse(body, status)
-    if refused.reason == "SIGN_IN_REQUIRED" and request.method == "GET":
-        return RedirectResponse("/sign-in", 303)
-    if refused.kind is Kind.UNAUTHENTICATED:
-        page = pages.sign_in_page(f"{refused.reason}: {refused.message}")
-    else:
-        page = pages.refused_page(await _known_view(site, request, refused), status, refused)
-    return Response(page, status, media_type="text/html; charset=utf-8")
-
-
-async def _known_view(site: Site, request: Request, refused: Refused) -> View | None:
-    """Return who is signed in; ``None`` where that cannot be told, and for what may come from another site."""
-    if refused.reason in {"HOST_NOT_ALLOWED", "ORIGIN_NOT_ALLOWED"}:
-        return None
-    try:
-        return await view_of(site, request)
-    except Refused:
-        return None
-
-
-def _is_page(request: Request) -> bool:
-    return not request.scope["path"].startswith(("/api/", "/static/"))
-
-
-async def _http_exception(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    reason = "METHOD_NOT_ALLOWED" if status == 405 else "PATH_NOT_FOUND"
-    del request
-    return JSONResponse({"reason": reason, "message": "there is nothing of that kind here"}, status, headers=HEADERS)
-
-
 async def _queue(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
     status = request.query_params.get("status", "pending")
     page = await site.console.queue(_status(status), limit=200)
-    return html(pages.queue_page(view, page, status))
+    return html(pages.queue_page(view, page, status, site.console.views.now_us()))
 
 
 async def _held(site: Site, request: Request) -> Response:

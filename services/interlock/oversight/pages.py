@@ -7,7 +7,7 @@ template escapes them. A text that someone else wrote goes in as ``said`` or ``q
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from interlock.api.audit.v1 import audit_pb2
@@ -15,7 +15,6 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import Micros, as_decimal
-from interlock.domain.errors import Refused
 from interlock.domain.held import APPROVAL_REASONS, REJECTION_REASONS, Held, readable_texts
 from interlock.oversight.console import HeldView
 from interlock.oversight.markup import quoted, render, said
@@ -25,6 +24,9 @@ from interlock.runtime.pictures import picture
 MOST_CLAIMS = 512
 TOO_FAST = 5
 """Decisions within a minute that are more than a person can have read."""
+
+_UNITS = (("d", 86_400, 172_800), ("h", 3_600, 3_600), ("min", 60, 60))
+"""Unit, its seconds, and from how many on it is told: days from two on."""
 
 _STATES = ("pending", "approved", "rejected", "expired", "released")
 _KEYS = (
@@ -37,7 +39,7 @@ _FORMS = (
 )
 
 
-_STRANGER: Mapping[str, Any] = {"reviewer": "", "csrf": "", "role": "", "here": ""}
+STRANGER: Mapping[str, Any] = {"reviewer": "", "csrf": "", "role": "", "here": ""}
 
 
 class Word(NamedTuple):
@@ -49,16 +51,7 @@ class Word(NamedTuple):
 
 def sign_in_page(fault: str = "") -> str:
     """Return the page for a reader who is not signed in; *fault* is shown above the forms."""
-    return render("sign_in.html", title="Sign in", **_STRANGER, fault=fault)
-
-
-def refused_page(view: View | None, status: int, refused: Refused) -> str:
-    """Return the page that tells in words what was refused; *view*: who is signed in, where that is known."""
-    frame = {**frame_of(view), "here": ""} if view else _STRANGER
-    return render(
-        "refused.html", title=f"{status} {HTTPStatus(status).phrase}", **frame, reason=refused.reason, message=said(refused.message),
-        hint=said(refused.metadata.get("hint", "")),
-    )  # fmt: skip
+    return render("sign_in.html", title="Sign in", **STRANGER, fault=fault)
 
 
 def frame_of(view: View) -> Mapping[str, Any]:
@@ -66,13 +59,25 @@ def frame_of(view: View) -> Mapping[str, Any]:
     return {"reviewer": view.reviewer, "csrf": view.csrf, "reads_only": view.reads_only, "role": view.role.value}
 
 
-def queue_page(view: View, page: audit_pb2.ListHeldResponse, status: str) -> str:
-    """Return the queue of one *status*; the response that expires first is on top."""
-    items = [_item(item) for item in sorted(page.items, key=lambda item: item.expires_at)]
+def queue_page(view: View, page: audit_pb2.ListHeldResponse, status: str, now_us: int) -> str:
+    """Return the queue of one *status*; the response that expires first is on top, with the time that is left for it."""
+    items = [
+        {**_item(item), "left": time_left(item.expires_at, now_us)}
+        for item in sorted(page.items, key=lambda item: item.expires_at)
+    ]
     return render(
         "queue.html", title="Held responses", **frame_of(view), here="reviews", keyboard=_KEYS, sees_content=view.role.sees_content,
         items=items, more=page.more, states=_STATES, status=status,
     )  # fmt: skip
+
+
+def time_left(expires_at: str, now_us: int) -> str:
+    """Return how long something waits yet, in its largest unit: ``23 h left``."""
+    left_s = (datetime.fromisoformat(expires_at).timestamp() * 1_000_000 - now_us) / 1_000_000
+    if left_s <= 0:
+        return "expired"
+    unit, size = next(((unit, size) for unit, size, least in _UNITS if left_s >= least), ("s", 1))
+    return f"{int(left_s // size)} {unit} left"
 
 
 def held_page(view: View, shown: HeldView, pace: tuple[int, int]) -> str:

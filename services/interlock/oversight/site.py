@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -12,10 +12,13 @@ from starlette.responses import Response
 from interlock.oversight.changes import Changes
 from interlock.oversight.compensations import StuckCases
 from interlock.oversight.console import Console
+from interlock.oversight.experiments import ExperimentReader
+from interlock.oversight.kernels import KernelList
 from interlock.oversight.reader import LiveReader
 from interlock.oversight.stops import Stops
 from interlock.oversight.views import View
 from interlock.runtime.pictures.recent import RecentFigures
+from interlock.runtime.settings.loading import EffectiveSetting
 from interlock.runtime.settings.model import Settings
 
 COOKIE, SECURE_COOKIE = "interlock_view", "__Host-interlock_view"
@@ -30,9 +33,18 @@ class Site:
     changes: Changes
     stuck: StuckCases
     stops: Stops
+    kernels: KernelList
+    experiments: ExperimentReader
+    settings: Sequence[EffectiveSetting]
+    """What this process runs with, for admins."""
     recent: RecentFigures
     origins: frozenset[str]
     secure: bool
+
+    def is_our_host(self, request: Request) -> bool:
+        """Tell whether a request names this page by a name that it is served under."""
+        hosts = {origin.partition("://")[2] for origin in self.origins}
+        return [value.lower() for value in request.headers.getlist("host")] in [[host] for host in hosts]
 
     @property
     def cookie(self) -> str:

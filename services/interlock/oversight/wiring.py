@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from starlette.applications import Starlette
@@ -14,6 +14,8 @@ from interlock.domain.policy.roles import Role
 from interlock.oversight.changes import Changes
 from interlock.oversight.compensations import StuckCases
 from interlock.oversight.console import Console
+from interlock.oversight.experiments import ExperimentReader
+from interlock.oversight.kernels import KernelList
 from interlock.oversight.link import ConsoleLink
 from interlock.oversight.page import make_app
 from interlock.oversight.reader import LiveReader
@@ -27,6 +29,7 @@ from interlock.runtime.rpc.kernels.kernels import Kernels
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.rpc.service import Service
+from interlock.runtime.settings.loading import EffectiveSetting, in_force
 from interlock.runtime.settings.model import Settings
 
 
@@ -46,9 +49,10 @@ def open_oversight(
     readiness: Callable[[], Awaitable[Mapping[str, str]]],
     *,
     http_port: int,
+    loaded: Sequence[EffectiveSetting] = (),
     clock: Clock = system_clock,
 ) -> OpenedOversight:
-    """Open the service over *mesh*; its page listens on *http_port*.
+    """Open the service over *mesh*; its page listens on *http_port*. *loaded*: the settings as they were read, each with its origin.
 
     Refused with OVERSIGHT_URL_INVALID for a base URL with a path: the page owns every path of its host.
     """
@@ -65,7 +69,10 @@ def open_oversight(
     live = LiveReader(peers, settings.rpc_timeout_s)
     changes = Changes(live.log_size)
     stops = Stops(console, kernels)
-    site = Site(console, live, changes, stuck, stops, RECENT, origins_of(settings, http_port, secure=secure), secure)
+    site = Site(
+        console=console, live=live, changes=changes, stuck=stuck, stops=stops, kernels=KernelList(peers, kernels), experiments=ExperimentReader(peers),
+        settings=in_force(settings, loaded), recent=RECENT, origins=origins_of(settings, http_port, secure=secure), secure=secure,
+    )  # fmt: skip
     service = Service(
         name="oversight",
         full_names=(oversight_pb2.DESCRIPTOR.services_by_name["OversightService"].full_name,),

@@ -33,7 +33,9 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
         self._restoring = Restoring(ledger)
         self._naming = Naming(ledger)
         self._bound_opening = BoundOpening(ledger)
-        self._kernels = KernelUseCases(ledger.store.kernels, ledger.clock)
+        self._kernels = KernelUseCases(
+            ledger.store.kernels, ledger.clock, stuck_by_reviewers=ledger.rules.stuck_by_reviewers
+        )
 
     @answers_refusals(session_pb2.StartSessionResponse)
     async def StartSession(
@@ -243,6 +245,13 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
     async def StepKernel(self, request: session_pb2.StepKernelRequest, context: Any) -> session_pb2.StepKernelResponse:
         """Decide what is asked of a kernel."""
         return await self._kernels.step(request)
+
+    @answers_refusals(session_pb2.StepKernelsResponse)
+    async def StepKernels(
+        self, request: session_pb2.StepKernelsRequest, context: Any
+    ) -> session_pb2.StepKernelsResponse:
+        """Decide what several calls ask of one kernel."""
+        return await self._kernels.steps(request)
 
     @answers_refusals(session_pb2.AcknowledgeKernelResponse)
     async def AcknowledgeKernel(

@@ -38,6 +38,8 @@ class SessionRules:
     bindings: IndexBounds = USUAL
     spending: SpendingLimits = UNLIMITED
     """What a tree of agents may spend on model calls: a limit of its root."""
+    stuck_by_reviewers: bool = False
+    """Whether a step of a kernel that could not be compensated is settled by reviewers alone."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ def rules_of(settings: Settings) -> SessionRules:
             settings.spending_limit_tokens or None,
             micros(settings.spending_limit_usd) if settings.spending_limit_usd else None,
         ),
+        stuck_by_reviewers=settings.stuck_by_reviewers,
     )
 
 

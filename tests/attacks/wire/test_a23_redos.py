@@ -13,6 +13,7 @@ import interlock
 from interlock.domain.errors import Refused
 from interlock.domain.headers.header_syntax import RESPONSE_SYNTAX
 from interlock.domain.policy.policy_text import parse
+from interlock.sidecar.call import sources
 from tests.adversarial.test_patterns import COMMON, MOST_GROWTH, PATTERNS, literals, patterns_in, worst
 
 OF_DPE = {f"{type(each).__name__} {each.pattern}" for each in PATTERNS.values()}
@@ -98,3 +99,26 @@ def test_a23_the_policy_reader_is_linear(piece):
     few, many = seconds(2_000), seconds(8_000)
 
     assert many < 0.02 or many / few < MOST_GROWTH
+
+
+PUMPED = (
+    "----\n", "Use the following text\n", "If the following text\n", "Translate this text\n\nPlease x\n\n", "To: x\n", "Context:\n", "x <a> y ", "<source> a ",
+    "[Context] ", "=== DOC ===\n", "the text below.\n---\n", "\n", "Kontext: a\n-----\n", "2026-01-01 10:00 x\n", "上下文", "Frage:\n", "« ", "### Example\n",
+)  # fmt: skip
+
+
+@pytest.mark.req("SVC-9")
+@pytest.mark.parametrize("pump", PUMPED)
+def test_a23_the_search_for_given_text_is_linear(pump, monkeypatch):
+    """Labels, rules, leads, elements, quotations: none is looked for again from every line."""
+    monkeypatch.setattr(sources, "_KNOWN", {})
+
+    def seconds(length: int) -> float:
+        text = f"Context:\n{pump * (length // len(pump))}\nQuestion: How tall?"
+        began = time.thread_time()
+        sources.read(text)
+        return time.thread_time() - began
+
+    few, many = min(seconds(10_000 + n) for n in range(3)), min(seconds(40_000 + n) for n in range(2))
+
+    assert many < 0.1 or many / few < MOST_GROWTH

@@ -24,7 +24,7 @@ from tests.faults.facts import (
     Told,
     Window,
 )  # fmt: skip
-from tests.faults.stream_rules import hashed
+from tests.faults.stream_rules import hashed, open_streams, still_holds
 from tests.faults.suite import experiment_runs
 from tests.faults.verifier import NEEDED, RULES, claims_of, verify
 
@@ -440,6 +440,24 @@ def test_a_lost_stream_explains_no_verdict_once_an_opening_has_closed_it(opened,
     ]
 
     assert (wrong == []) is explained
+
+
+@pytest.mark.parametrize(
+    ("bent", "waits"),
+    [
+        (one(holds=frozenset({"w9"})), True),
+        (replace(GOOD, callers=(replace(HOLDING, holds=frozenset({"w1"})),)), True),
+        (one(holds=frozenset({"w9"}), active=False), False),
+        (GOOD, False),
+    ],
+    ids=["of the session", "of the caller", "of an ended session", "nothing"],
+)
+def test_a_run_waits_for_what_is_held_where_the_end_of_its_window_is_on_record(bent, waits):
+    """Its end is on record before it is freed, so that no stream looks open then."""
+    (found,) = bent.sessions
+
+    assert open_streams(found, bent) == []
+    assert still_holds(found, bent) is waits
 
 
 def test_a_good_tree_has_no_violation():

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from interlock.cli.decision_report.page import page
-from interlock.cli.decision_report.run import ShownRun, run_of
 from interlock.domain.decision.reading import canonical
+from interlock.oversight.runs.run import ShownRun, run_of
 from tests.support.decisions import ANALYST, ML, PROTOCOL, STRATEGY, TRAINER, answer, decided, proposal, signal
 
 pytestmark = [pytest.mark.req("DEC-6")]

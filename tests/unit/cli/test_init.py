@@ -12,8 +12,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from interlock.cli.config.sample import sample, settings_groups
+from interlock.cli.config.sample import sample
 from interlock.cli.main import app
+from interlock.runtime.settings.groups import settings_groups
 from interlock.runtime.settings.loading import load
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.profile_files import ProfileName

@@ -16,6 +16,7 @@ from interlock.oversight import pages
 from interlock.oversight.console import HeldView
 from interlock.oversight.markup import ENVIRONMENT, render
 from interlock.oversight.views import View
+from interlock.runtime.clock import iso8601
 from tests.support.paths import ROOT
 
 FOLDER = ROOT / "services" / "interlock" / "oversight"
@@ -71,3 +72,17 @@ def test_whatever_others_wrote_is_escaped_and_made_visible():
     assert "<script>alert" not in html
     assert "</bdi><script" not in html
     assert html.count('<mark class="hidden" title="right-to-left override">U+202E</mark>{{ 7 * 7 }}') == PLACES
+
+
+@pytest.mark.parametrize(
+    ("seconds", "left"),
+    [
+        (-1, "expired"), (0, "expired"), (1, "1 s left"), (59, "59 s left"), (60, "1 min left"), (3_599, "59 min left"),
+        (3_600, "1 h left"), (86_399, "23 h left"), (172_799, "47 h left"), (172_800, "2 d left"), (0.5, "0 s left"),
+    ],
+)  # fmt: skip
+def test_the_queue_says_how_long_is_left(seconds, left):
+    """In the largest unit that is whole, never more than there is; days from two on."""
+    now_us = 1_790_000_000_000_000
+
+    assert pages.time_left(iso8601(now_us + round(seconds * 1_000_000)), now_us) == left

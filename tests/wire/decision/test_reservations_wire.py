@@ -13,6 +13,7 @@ from interlock.client.decision import DecisionRefusedError, ExperimentClient
 from interlock.decision import reservations
 from interlock.domain.errors import unavailable
 from interlock.runtime.rpc.errors import from_rpc_error
+from interlock.runtime.rpc.mesh import Mesh
 from interlock.session.wiring import open_service
 from tests.support.decision_kernels import AGENT, UNIT, ReservingClient, SharedKernel, kernel_definition
 from tests.support.decision_service import opened_audit, proposes, served, serving, settings_of
@@ -259,6 +260,28 @@ async def test_what_a_broken_cycle_reserved_is_taken_back(settings, session, aud
         broken.clear()
         assert (await run(client, 1, mutates())).outcome == "MUTATE_SEARCH"
         assert await kernel.left() == 99
+
+
+async def test_a_permit_that_comes_after_its_cycle_reserves_nothing(settings, session, audit, kernel, monkeypatch):
+    """The kernel was slow, the cycle was decided without it and cleared: what it is asked then is refused."""
+    monkeypatch.setattr(reservations, "KERNEL_LIMIT_S", 0.5)
+    late = []
+
+    async def slow(request):
+        if request.WhichOneof("ask") == "permit":
+            late.append(request)
+            await asyncio.sleep(5)
+
+    async with serving(settings, audit, session=Hooked(session, StepKernel=slow)) as stub:
+        client = ReservingClient(stub)
+        await client.open()
+        await client.register(AGENT)
+        assert (await run(client, 1, extends())).outcome == "CONTINUE"
+    mesh = Mesh.local(session=session, policy=None, dpe=None, audit=audit)
+    for request in late:
+        assert (await mesh.session.StepKernel(request)).refusal.reason == "KERNEL_PERMIT_ABORTED"
+    assert late
+    assert await kernel.left() == 100
 
 
 async def test_what_could_not_be_taken_back_is_taken_back_by_the_next_cycle(settings, session, audit, kernel):

@@ -69,6 +69,10 @@ async def shown(world, path: str) -> str:
         "/policy",
         "/figures",
         "/kernels",
+        "/decisions",
+        "/decisions/crp_sess_" + "0" * 32,
+        "/decisions/crp_sess_" + "0" * 32 + "/1",
+        "/settings",
     ],
 )
 async def test_nothing_is_shown_to_who_is_not_signed_in(world, path):

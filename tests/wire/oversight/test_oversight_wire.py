@@ -233,6 +233,25 @@ async def test_the_page_shows_and_decides_by_json(world, held):
     assert "It is deleted" in after.text
 
 
+@pytest.mark.req("OVR-5", "OBS-5")
+async def test_the_queue_says_how_long_is_left_and_leads_to_the_session(world, held):
+    """Of what is pending; what was decided waits for nobody."""
+    _, oversight = world
+    await oversight.browse()
+    page = await oversight.client.get("/")
+    oversight.clock.by_s = 82_000
+    await oversight.browse()
+    later = await oversight.client.get("/")
+    decided = await oversight.client.get("/?status=rejected")
+    oversight.clock.by_s = 0
+    oversight.client.cookies.clear()
+
+    assert "<strong>23 h left</strong>" in page.text
+    assert f'href="/sessions/{held.headers["crp-context-session-id"]}"' in page.text
+    assert "<strong>1 h left</strong>" in later.text
+    assert " left</strong>" not in decided.text
+
+
 async def test_every_page_carries_the_same_strict_headers(world, held):
     """No script or style but our files, no frame, nothing kept; refusals and files too."""
     _, oversight = world

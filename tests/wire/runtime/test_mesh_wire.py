@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -10,11 +11,14 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1.dpe_pb2_grpc import DpeServiceServicer
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1.session_pb2_grpc import SessionServiceServicer
+from interlock.client.decision.places import OPTIONS
 from interlock.domain.errors import Kind, Refused
+from interlock.runtime.rpc import mesh as runtime_mesh
 from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import NAMES, Mesh
-from interlock.runtime.rpc.server import RpcServer
+from interlock.runtime.rpc.server import RpcServer, options
 from interlock.runtime.settings.model import Settings
+from tests.faults.parts.proxy import FaultProxy
 from tests.support.servers.ports import free_port
 from tests.support.servers.probe import AuditProbe, Dependency, PolicyProbe, audit_service, policy_service
 from tests.support.streams import ask_each
@@ -157,3 +161,34 @@ async def test_local_mesh_takes_services_and_servicers():
     assert [message.event.sequence async for message in stream] == [1, 2]
     assert await mesh.unready_dependencies() == {"files": "put them back"}
     assert set(NAMES) <= set(vars(mesh))
+
+
+async def test_a_line_that_died_in_silence_is_given_up_for_another(peers, monkeypatch):
+    """Nobody tells the channel: its pings are not answered, so it opens another line. Here it pings sooner than it does."""
+    timeouts = dict.fromkeys(("grpc.keepalive_timeout_ms", "grpc.http2.ping_timeout_ms"), 1_000)
+    sooner = {"grpc.keepalive_time_ms": 1_000, **timeouts}
+    monkeypatch.setattr(runtime_mesh, "_OPTIONS", [(name, sooner.get(name, to)) for name, to in runtime_mesh._OPTIONS])
+    server, line = await peers.start(), await FaultProxy(peers.port).start()
+    mesh = Mesh.remote(peers.settings.model_copy(update={"policy_address": line.address}))
+    try:
+        await call_service("policy", mesh.policy.Parse(parse(""), timeout=10))
+        line.half_open()
+        async with asyncio.timeout(20):
+            while line.connections < 2:
+                with contextlib.suppress(Refused):
+                    await call_service("policy", mesh.policy.Parse(parse(""), timeout=0.2))
+        line.mend()
+        asked = mesh.policy.Parse(parse("back"), timeout=10, wait_for_ready=True)
+        assert (await call_service("policy", asked)).canonical_text == "back"
+    finally:
+        await mesh.close()
+        await line.stop()
+        await server.drain()
+
+
+def test_no_server_takes_the_pings_of_a_client_for_abuse():
+    """A client pings no sooner than each server lets it, and a server lets it while nothing is called."""
+    demanded = dict(options(Settings(), 1024))
+    for given in (dict(runtime_mesh._OPTIONS), dict(OPTIONS)):
+        assert given["grpc.keepalive_time_ms"] >= demanded["grpc.http2.min_recv_ping_interval_without_data_ms"]
+    assert demanded["grpc.keepalive_permit_without_calls"] == 1

@@ -134,6 +134,19 @@ async def test_a_permit_is_settled_with_what_it_cost_or_taken_back(team):
     assert (await team.post("confirm", permit="two", key="c2")).json()["reason"] == "KERNEL_PERMIT_UNKNOWN"
 
 
+@pytest.mark.req("KRN-7")
+async def test_a_permit_that_comes_after_its_abort_is_refused(team):
+    """Whoever was not answered takes back what may still be on its way: nothing is left reserved, and the chain says why."""
+    assert (await team.post("abort", permit="late", key="a1")).json()["reason"] == "KERNEL_EXECUTION_UNKNOWN"
+    taken = (await team.post("abort", permit="late", key="a1", even_unseen=True)).json()["verdict"]
+    late = await team.post("permit", action="task", key="late")
+
+    assert (taken["approved"], [one["name"] for one in taken["checks"]]) == (True, ["unseen:late"])
+    assert (late.status_code, late.json()["reason"]) == (409, "KERNEL_PERMIT_ABORTED")
+    assert await team.spent() == 0
+    assert [one["type"] for one in await team.trace()][-1] == "KERNEL_ABORTED"
+
+
 @pytest.mark.req("KRN-2", "KRN-5")
 async def test_rollback_undoes_exactly_and_refunds_apart(team):
     """T7: the state before, gross spending as it was, refunds beside it; once."""

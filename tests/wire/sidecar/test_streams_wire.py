@@ -7,6 +7,7 @@ import copy
 import hashlib
 import json
 import threading
+from dataclasses import replace
 from typing import Any
 
 import openai
@@ -636,3 +637,51 @@ async def test_a_lost_stream_whose_hold_leaves_nothing_is_closed_by_the_call_tha
     assert "left_open" not in while_it_may_end.text
     assert reason_of(closed) == "WINDOW_ALREADY_SETTLED"
     assert (ended["ending"], ended["running_hash"]) == ("LOST", hashed(FIRST))
+
+
+@pytest.mark.req("BUD-8")
+@pytest.mark.parametrize(("kind", "charged"), [(Hooked, 350_000), (FirstPartIsLate, 0)], ids=["charged", "freed"])
+async def test_a_lost_stream_of_a_session_that_is_spent_is_closed_by_the_call_that_it_refuses(
+    tmp_path, provider, upstream, kind, charged
+):
+    """The session stays refused as spent. What its stream held is charged where a part left, and given back to its caller where none did."""
+    down, heard = Down(), threading.Event()
+
+    def wrap(services):
+        return {
+            **services,
+            "audit": kind(services["audit"], Append=down),
+            "session": Hooked(services["session"], AbandonWindow=down),
+        }
+
+    limits = {"request_timeout_s": 2.0, "rpc_timeout_s": 0.5, "caller_budget": 1.0}
+    async with running_sidecar(tmp_path, upstream=upstream, wrap=wrap, **limits) as sidecar:
+        first = await sidecar.chat()
+        store, session_id = sidecar.services["session"]._inner._ledger.store, first.headers["crp-context-session-id"]
+        script = spoken(FIRST, SECOND)
+        streams(provider, [*script[:3], heard, *script[3:]])
+        body = {"model": "m", "messages": QUESTION, "stream": True}
+        sent = {"CRP-Stream-Final": "event", "CRP-Session-Token": token_of(first)}
+        down.now = not charged
+        async with sidecar.client.stream("POST", "/v1/chat/completions", json=body, headers=sent) as answer:
+            async for _ in answer.aiter_text():
+                down.now = True
+                heard.set()
+        heard.set()
+        down.now = False
+        (tree,) = store._trees.values()
+        (caller,) = store._callers
+        assert [len(tree[session_id].holds), len(store._callers[caller].now.holds)] == [1, 1]
+        tree[session_id] = replace(tree[session_id], budget=50_000)  # as branches of another part of the tree spend it
+        async with asyncio.timeout(15):
+            while tree[session_id].holds:
+                refused = await sidecar.chat(token=token_of(first))
+                await asyncio.sleep(0.1)
+        found = await sidecar.events(session_id)
+        held = store._callers[caller].now
+    (ended,) = [json.loads(one.data_json) for one in found if one.event_type == "STREAM_ENDED"]
+
+    assert (refused.status_code, refused.json()["crp_halt_reason"]) == (451, "SAFETY_BUDGET_DEPLETED")
+    assert "left_open" not in refused.text
+    assert (ended["ending"], ended["parts"]) == ("LOST", int(charged > 0))
+    assert (held.holds, sum(held.spent.values())) == ({}, charged)

@@ -22,6 +22,7 @@ from interlock.audit.sealing.seal import Sealer
 from interlock.audit.store.log import AuditLog, Writing
 from interlock.domain import ids
 from interlock.domain.chain import audit_events
+from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.chain.chain import EventRecord
 from interlock.domain.errors import Refused, conflict, invalid, unavailable
 from interlock.domain.kernel.state import following
@@ -88,7 +89,7 @@ class KernelRecords:
             raise invalid("INVALID_FIELD", "after and limit are 0 or more", field="after")
         async with self._chains.reporting(chain_id):
             found = await self._readers.run(partial(self._records, chain_id, after, limit))
-        return [_message(one) for one in found], [one.timestamp for one in found]
+        return [message_of(one) for one in found], [one.timestamp for one in found]
 
     def _records(self, kernel_id: str, after: int, limit: int) -> list[EventRecord]:
         self._chains.verified(kernel_id, again="due")
@@ -145,9 +146,17 @@ def _note(record: session_pb2.KernelRecord, kind: RecordKind) -> Note:
         raise invalid("KERNEL_RECORDS_INVALID", "a record names its number, its link and the one before it")
     if not record.type.startswith(kind.prefix):
         raise invalid("KERNEL_RECORDS_INVALID", "a record is of a type of its kind")
-    text = json_object("data_json", json.dumps(data))
+    text = json_object("data_json", _text(data))
     audit_events.check(record.type, record.severity, data)
     return Note(record.type, record.severity, text, "")
+
+
+def _text(data: dict[str, Any]) -> str:
+    """Return the text of a record as it is kept; what is no JSON value stays as it is, to be refused."""
+    try:
+        return canonical_json(data)
+    except ValueError:
+        return json.dumps(data)
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -160,7 +169,8 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-def _message(event: EventRecord) -> session_pb2.KernelRecord:
+def message_of(event: EventRecord) -> session_pb2.KernelRecord:
+    """Return the record that an event holds."""
     data = json.loads(event.data_json)
     link = str(data.pop("link"))
     return session_pb2.KernelRecord(

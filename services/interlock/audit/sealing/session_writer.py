@@ -118,6 +118,18 @@ class SessionWriter:
             viewed = partial(self._viewed, session_id=session_id, window_id=ids.check("crp_win_", window_id), note=note)
             await self._appender.submit(viewed)
 
+    async def viewed_chain(self, viewer: str, chain_id: str) -> None:
+        """Record that a person looks at what the records of a chain hold. Refused with REVIEWERS_INVALID for what is no name."""
+        _require_name(viewer)
+        note = Note(CONTENT_VIEWED, audit_pb2.SEVERITY_INFO, canonical_json({"viewer": viewer}), "")
+        viewed = partial(self._viewed_chain, chain_id=ids.check("crp_sess_", chain_id), note=note)
+        await self._appender.submit(viewed)
+
+    def _viewed_chain(self, writing: Writing, *, chain_id: str, note: Note) -> int:
+        if not writing.head(chain_id)[0]:
+            raise not_found("DECISION_EXPERIMENT_NOT_FOUND", "the log has no experiment of this id")
+        return self._sealer.record(writing, chain_id, "", [note])
+
     def _viewed(self, writing: Writing, *, session_id: str, window_id: str, note: Note) -> int:
         window = writing.window(window_id)
         if window is None or window.session_id != session_id:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from interlock.audit.store import kept, stuck
+from interlock.audit.store import kept, opened, stuck
 from interlock.audit.store.vouching import Vouch
 from interlock.domain.chain.chain import EventRecord, WindowRecord
 from interlock.domain.errors import KEPT_UNKNOWN, Kind, Refused
@@ -295,7 +295,7 @@ class RequestOutcome:
     error: Exception | None = None
 
 
-class LogReader(kept.KeptReading, stuck.StuckReading, Protocol):
+class LogReader(kept.KeptReading, opened.OpenedReading, stuck.StuckReading, Protocol):
     """The reading side of a log, for any thread and for other processes than the service."""
 
     def chain(self, session_id: str) -> Chain:

@@ -78,6 +78,19 @@ class SqlReader(ABC):
         found = self._all(statements.CREATED_LAST, mentioning, time, time, time, session_id, limit)
         return [(rows.text(row[0]), rows.text(row[1]), rows.text(row[2])) for row in found]
 
+    def opened_last(self, kind: str, mentioning: tuple[str, str], limit: int, before: tuple[str, str]) -> list[tuple[str, str, str]]:  # fmt: skip
+        """Return id, time and data of the first records of a type whose data hold both texts, the latest first."""
+        found = self._all(statements.OPENED_LAST[kind], *mentioning, *before, limit)
+        return [(rows.text(row[0]), rows.text(row[1]), rows.text(row[2])) for row in found]
+
+    def cycles(self, experiment_id: str, before: int, limit: int) -> list[EventRecord]:
+        """Return the events of cycles before one, the latest first; 0: from the last one on. They are numbered 1, 2, 3 in their order."""
+        if not before:
+            return list(map(rows.event, self._all(statements.LAST_CYCLES, experiment_id, limit)))
+        first = max(0, before - 1 - limit)
+        found = self._all(statements.CYCLES_FROM, experiment_id, before - 1 - first, first)
+        return [rows.event(row) for row in reversed(found)]
+
     def charged_to(self, caller_id: str, since: str) -> list[str]:
         """Return the sessions with windows that cost something, were sealed from *since* on and mention this caller."""
         return sorted(rows.text(row[0]) for row in self._all(statements.CHARGED_TO, since, caller_id))

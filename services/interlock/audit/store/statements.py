@@ -41,6 +41,15 @@ CREATED_LAST = (
     "SELECT session_id, timestamp, data_json FROM events WHERE event_type = 'SESSION_CREATED' AND instr(data_json, ?) > 0"
     " AND (? = '' OR timestamp < ? OR (timestamp = ? AND session_id > ?)) ORDER BY timestamp DESC, session_id LIMIT ?"
 )
+# One statement for each type: an index of some rows is used where the text names the same ones.
+_OPENED_LAST = (
+    "SELECT session_id, timestamp, data_json FROM events WHERE event_type = '{}' AND instr(data_json, ?) > 0"
+    " AND instr(data_json, ?) > 0 AND (timestamp, session_id) < (?, ?) ORDER BY timestamp DESC, session_id DESC LIMIT ?"
+)
+OPENED_LAST = {name: _OPENED_LAST.format(name) for name in ("KERNEL_OPENED", "DECISION_OPENED")}
+_CYCLES = f"SELECT {EVENT} FROM events WHERE session_id = ? AND event_type = 'DECISION_CYCLE' ORDER BY sequence"
+LAST_CYCLES = f"{_CYCLES} DESC LIMIT ?"
+CYCLES_FROM = f"{_CYCLES} LIMIT ? OFFSET ?"
 CHARGED_TO = (
     "SELECT DISTINCT session_id FROM windows WHERE charge_micros > 0 AND timestamp >= ? AND instr(settle_json, ?) > 0"
 )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,12 +14,10 @@ from pydantic_core import PydanticUndefined
 
 from interlock.cli.output import Format, Output, print_json, refusals
 from interlock.domain.errors import conflict, unavailable
-from interlock.runtime.settings.declarations import SettingDeclarations
+from interlock.runtime.settings.groups import settings_groups
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.profile_files import ProfileName, profile_values
-from interlock.runtime.settings.spending import SpendingDeclarations
 
-_GROUP_OR_SETTING = re.compile(r"^    (?:# == (.+)|(\w+): .+)$", re.MULTILINE)
 _WIDTH = 110
 
 _HEAD = """\
@@ -35,18 +31,6 @@ profile: {profile}
 
 FILE = typer.Option(Path("interlock.yaml"), "--file", help="File to write.")
 FORCE = typer.Option(False, "--force", help="Write over a file that is there.")
-
-
-def settings_groups() -> dict[str, list[str]]:
-    """Return title → settings: a comment ``# == Title`` in the declarations opens a group."""
-    groups: dict[str, list[str]] = {}
-    source = "".join(map(inspect.getsource, (SettingDeclarations, SpendingDeclarations)))
-    for title, name in _GROUP_OR_SETTING.findall(source):
-        if title:
-            groups[title] = []
-        elif name in Settings.model_fields:
-            next(reversed(groups.values())).append(name)
-    return groups
 
 
 def sample(profile: str, name: str) -> str:

@@ -237,7 +237,7 @@ _TYPES = (
     _type("KERNEL_REJECTED", "WARN", _KERNEL, "action key costs decided", "An action was rejected: every check is in it.",
           own=True),
     # Experiments (docs/decision.md): a trace replays, so what agents signalled and proposed is in it
-    _type("DECISION_OPENED", "INFO", _DECISION + " name definition", "", "An experiment begins, with all that holds in it.",
+    _type("DECISION_OPENED", "INFO", _DECISION + " name definition", "scope", "An experiment begins, with all that holds in it.",
           own=True),
     _type("DECISION_AGENT", "INFO", _DECISION + " agent", "", "An agent was registered, or its descriptor replaced.",
           own=True),

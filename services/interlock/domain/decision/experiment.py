@@ -119,9 +119,9 @@ def experiment_id_of(scope: str, name: str) -> SessionId:
     return SessionId("crp_sess_" + hashlib.sha256(canonical(["decision", scope, name]).encode()).hexdigest()[:32])
 
 
-def opened(name: str, definition: str, at_us: int) -> tuple[ExperimentState, list[DecisionRecord]]:
-    """Return a new experiment and its first record."""
-    told = {"name": name, "definition": definition}
+def opened(name: str, definition: str, at_us: int, *, scope: str = "") -> tuple[ExperimentState, list[DecisionRecord]]:
+    """Return a new experiment and its first record. *scope* says whose it is, for the people who may look at it."""
+    told = {"name": name, "definition": definition, **({"scope": scope} if scope else {})}
     return _next(ExperimentState(definition), [("DECISION_OPENED", INFO, told)], at_us)
 
 

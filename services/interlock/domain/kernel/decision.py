@@ -205,6 +205,10 @@ class KernelStep:
         }
         return answer | ({"claim": self.ask["claim"]} if "claim" in self.ask else {})
 
+    def remembered(self) -> str:
+        """Return the keys that this step is remembered by: its own, and the one that it voids."""
+        return "\n".join(key for key in (self.ask["key"], self.ask.get("voids")) if key)
+
     def commit(self, kind: str, action: str, costs: Pairs, undo: Pairs, state: str) -> Stepped:
         """Write what was decided as the next record. A rejection changes nothing but what is remembered of it."""
         fields = self.fields
@@ -222,12 +226,12 @@ class KernelStep:
             entry["child"] = self.ask["child"]
         self.changed |= {
             "version": str(self.version), "steps": str(self.steps), "last": str(self.now),
-            "x:" + self.ask["key"]: json.dumps(entry), f"k:{sequence}": self.ask["key"],
+            "x:" + self.ask["key"]: json.dumps(entry), f"k:{sequence}": self.remembered(),
             **self.turn,
         }  # fmt: skip
         old = self.get(f"k:{sequence - KEYS_KEPT}")
         if old is not None:
-            self.changed |= {"x:" + old: None, f"k:{sequence - KEYS_KEPT}": None}
+            self.changed |= {**{"x:" + key: None for key in old.split("\n")}, f"k:{sequence - KEYS_KEPT}": None}
         written = {field: value for field, value in self.changed.items() if value is not None}
         dropped = [field for field, value in self.changed.items() if value is None]
         decided = {"decided": self.ask["decided"]} if "decided" in self.ask else {}

@@ -15,6 +15,8 @@ from interlock.domain.kernel.state import LEASES, MOST_NAMED, OUTBOX, SKEW_MS, F
 
 EPOCH = "memory"
 CHILDREN, DEEPEST = 256, 16
+UNSEEN = "U"
+"""State of a permit that was aborted before it was there."""
 
 
 def step(fields: Fields, ask: Mapping[str, Any], now_ms: int) -> Stepped:
@@ -35,6 +37,8 @@ class _Step(KernelStep):
         known = fields.get("x:" + ask["key"]) if ask["op"] != "register" else None
         if known:
             entry = json.loads(known)
+            if entry["state"] == UNSEEN:
+                return Stepped("KERNEL_PERMIT_ABORTED", {})
             if entry["digest"] != ask["digest"]:
                 return Stepped("KERNEL_KEY_REUSED", {})
             return self.answered("OK", entry["answer"] | {"replayed": "1"})
@@ -49,7 +53,7 @@ class _Step(KernelStep):
             "claim": lambda: saga.claim(self),
             "settle": lambda: saga.settle(self),
             "decide": lambda: saga.decide(self),
-            "abort": lambda: self._rollback("KERNEL_ABORTED", "P"),
+            "abort": self._abort,
             "confirm": self._confirm,
             "ticket": lambda: tickets.take(self),
             "return_ticket": lambda: tickets.give_back(self),
@@ -118,6 +122,16 @@ class _Step(KernelStep):
         return self.answered(
             "OK", answer | {"granted": "", "until_ms": "", "values": [[*one] for one in shown.items()]}
         )
+
+    def _abort(self) -> Stepped:
+        """Take a permit back; one that is not there is refused when it comes, where that is asked for."""
+        (key,) = self.ask["executions"]
+        if self.ask.get("unseen") != "1" or self.get("x:" + key) is not None:
+            return self._rollback("KERNEL_ABORTED", "P")
+        self.check("unseen:" + key, True, "")  # noqa: FBT003 - a check is told as passed
+        self.changed["x:" + key] = json.dumps({"state": UNSEEN})
+        self.ask["voids"] = key
+        return self.commit("KERNEL_ABORTED", "", [], [], "-")
 
     def _rollback(self, kind: str, wanted: str) -> Stepped:
         undone: list[list[str]] = []

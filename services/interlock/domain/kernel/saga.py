@@ -179,6 +179,8 @@ def settle(step: KernelStep) -> Stepped:
     if text is None:
         return Stepped("KERNEL_COMPENSATION_UNKNOWN", {})
     job = CompensationDue.of_text(text)
+    if job.state == "stuck" and "of_reviewers" in step.ask:
+        return Stepped("KERNEL_REVIEWER_NEEDED", {})
     outcomes: Mapping[str, Callable[[KernelStep, str, CompensationDue], Stepped]] = {
         "done": _done,
         "failed": _failed,

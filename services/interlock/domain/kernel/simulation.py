@@ -113,7 +113,7 @@ class _Run:
             "KERNEL_PERMITTED": lambda one: self._acted("permit", one),
             "KERNEL_REJECTED": lambda one: self._acted("execute", one) if one["action"] else None,
             "KERNEL_CONFIRMED": self._confirmed,
-            "KERNEL_ABORTED": lambda one: self._undone("abort", one, "P"),
+            "KERNEL_ABORTED": self._aborted,
             "KERNEL_ROLLED_BACK": lambda one: self._undone("rollback", one, "EC"),
             "KERNEL_LEASED": self._leased,
             "KERNEL_RETURNED": self._returned,
@@ -144,6 +144,12 @@ class _Run:
         if not permits or self._state(permits[0]) != "P":
             return None
         return {"op": "confirm", "permit": permits[0], "actual": [list(one) for one in data["costs"] or ()]}
+
+    def _aborted(self, data: Data) -> dict[str, Any] | None:
+        for name, text in self._named(data, "x:"):
+            if json.loads(text)["state"] == rule.UNSEEN:
+                return {"op": "abort", "executions": [name[2:]], "unseen": "1"}
+        return self._undone("abort", data, "P")
 
     def _undone(self, op: str, data: Data, states: str) -> dict[str, Any] | None:
         keys = [

@@ -160,6 +160,7 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
     "KERNEL_RESOURCE_UNKNOWN": ("not_found", "the kernel has no resource of this name"),
     "KERNEL_EXECUTION_UNKNOWN": ("not_found", "no execution of this key can be undone"),
     "KERNEL_PERMIT_UNKNOWN": ("not_found", "no open permit has this key"),
+    "KERNEL_PERMIT_ABORTED": ("conflict", "the permit was aborted before it was there"),
     "KERNEL_LEASE_UNKNOWN": ("not_found", "no lease has this key; it was returned, or ended"),
     "KERNEL_LEASE_FENCED": ("conflict", "the fence is of another grant"),
     "KERNEL_LEASE_EXPIRED": ("conflict", "the lease ended; what it did not return counts as spent"),
@@ -170,6 +171,10 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
     "KERNEL_COMPENSATION_UNKNOWN": ("not_found", "nothing is to be compensated under this key"),
     "KERNEL_COMPENSATION_FENCED": ("conflict", "the compensation is another's by now, or not one to try again"),
     "KERNEL_COMPENSATION_NOT_STUCK": ("conflict", "it is tried again, and not for a person to decide now"),
+    "KERNEL_REVIEWER_NEEDED": (
+        "forbidden",
+        "what is stuck is settled by a reviewer here, not by the caller's key (interlock oversight stuck)",
+    ),
     "KERNEL_COMPENSATION_MOVED_ON": (
         "conflict",
         "it was decided about, or got stuck again, since it was read: read it again",

@@ -59,7 +59,9 @@ def require_content(role: Role) -> None:
 def require_admin(role: Role) -> None:
     """Refuse anyone but an admin with ROLE_NOT_ADMIN."""
     if role is not Role.ADMIN:
-        raise forbidden("ROLE_NOT_ADMIN", "only an admin stops sessions and kernels", role=role.value)
+        raise forbidden(
+            "ROLE_NOT_ADMIN", "only an admin stops sessions and kernels, and reads the settings", role=role.value
+        )
 
 
 STOP_REASONS = ("RUNAWAY", "HARMFUL", "COMPROMISED", "REQUESTED", "TEST")

@@ -109,7 +109,7 @@ def _alive(state: SessionState | None, ask: OpenWindow) -> SessionState:
     if state is None or ask.token_window > state.tip_number:
         raise refusal("SESSION_STATE_LOST")
     if (left := min(state.budget, ask.token_budget)) <= OPEN_AT:
-        raise refusal("BUDGET_DEPLETED", left)
+        raise refusal("BUDGET_DEPLETED", left, holding_text(state, _leases(state, ask)[1]))
     if left - _held_by_others(state, ask) <= OPEN_AT:
         raise refusal("BUDGET_HELD", 0, holding_text(state, _leases(state, ask)[1]))
     return state

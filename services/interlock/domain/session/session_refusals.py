@@ -48,14 +48,18 @@ def _late(window: str, _: Any) -> Refused:
     )
 
 
-def _depleted(left: int, _: int) -> Refused:
-    return halted(
+def _depleted(left: int, left_open: Any = 0) -> Refused:
+    """Refuse what is spent; windows that were left open there (``left_open_text``) may hold something of its caller's, and are named."""
+    made = halted(
         "BUDGET_DEPLETED",
         "the safety budget of this session is spent; a new session is required",
         safety_budget=as_decimal(Micros(left)),
         band=budget_band(Micros(left)).value,
         retry_after="new-session-required",
     )
+    if left_open:
+        made.metadata[LEFT_OPEN] = left_open
+    return made
 
 
 def _barred(reason: str, what: str) -> Callable[[Any, Any], Refused]:

@@ -76,6 +76,7 @@ class ClaimEvidence:
     units, each with the id of its fact. ``settled`` are the values that calculation accounts for, ``moved`` those that the claim
     takes from another record (calculated.py). ``tabular``: the source is a record.
     ``calculated``: a record or a calculation bears out every value of the claim. ``copied``: it is a sentence of the sources.
+    ``agreed``: the fields of a record have the states that it gives them (states.py).
     """
 
     fact_id: str
@@ -91,6 +92,7 @@ class ClaimEvidence:
     tabular: bool = False
     calculated: bool = False
     copied: bool = False
+    agreed: bool = False
 
     def plain(self) -> ClaimEvidence:
         """Return the evidence of the plain rule of §6, with uncalibrated scores."""

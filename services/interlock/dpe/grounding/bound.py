@@ -15,16 +15,16 @@ from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.fillers import key
 from interlock.dpe.comparison.bindings.findings import Misbinding
-from interlock.dpe.comparison.bindings.order import steps
 from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
 from interlock.dpe.comparison.bindings.reading import Passages
-from interlock.dpe.comparison.cues import DATE_SHIFTED, NUMBER_CHANGED
+from interlock.dpe.comparison.bindings.relations.order import steps
+from interlock.dpe.comparison.cues import DATE_SHIFTED, NEGATION_FLIP, NUMBER_CHANGED
 from interlock.dpe.comparison.pairings.compare import compare
 from interlock.dpe.comparison.pairings.swapped import swapped
 from interlock.dpe.document import Claim, Distortion, Sentence
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.placing.cells import taken
+from interlock.dpe.grounding.placing.cells import shared, taken
 from interlock.dpe.grounding.placing.fields import moved_fields
 from interlock.dpe.grounding.placing.holders import exchanged_holders
 from interlock.dpe.grounding.placing.scopes import scopes
@@ -68,11 +68,11 @@ async def distortions(
                 sources = partial(
                     _evidence, own, evidence, envelope, known=known, language=language, cancelled=cancelled
                 )
-                found |= _in_choice(own, reading, parses, sources, cancelled)
+                found |= _without_states(_in_choice(own, reading, parses, sources, cancelled), evidence)
         if envelope.cut.records:
             records = scopes(envelope)
             cells = {
-                claim.claim_id: (*taken(claim, records), *exchanged_holders(claim, records))
+                claim.claim_id: (*taken(claim, records), *shared(claim, records), *exchanged_holders(claim, records))
                 for claim in claims
                 if not cancelled()
             }
@@ -98,6 +98,14 @@ def _wrong_conversions(claim: Claim, shown: ClaimEvidence) -> tuple[Distortion, 
         Distortion(NUMBER_CHANGED, one.text, other.text, shown.fact_id, slot="conversion")
         for one, other in wrong_conversions(extraction.read(claim.text))
     )
+
+
+def _without_states(found: Distortions, evidence: Mapping[str, ClaimEvidence]) -> dict[str, tuple[Distortion, ...]]:
+    """Return findings without turned predicates where the fields of a record bear out the states of a claim."""
+    return {
+        name: tuple(one for one in each if one.type != NEGATION_FLIP or not evidence[name].agreed)
+        for name, each in found.items()
+    }
 
 
 def _wrong_dates(claim: Claim, shown: ClaimEvidence) -> Iterator[Distortion]:

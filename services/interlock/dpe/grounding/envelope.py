@@ -18,7 +18,7 @@ import numpy as np
 from interlock.domain.errors import exhausted, invalid
 from interlock.dpe.document import Fact
 from interlock.dpe.grounding.tables import records
-from interlock.dpe.grounding.tables.records import Record
+from interlock.dpe.grounding.tables.record import Record
 from interlock.dpe.inference.port import Floats
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.layout import BlockKind, layout

@@ -23,6 +23,7 @@ from interlock.dpe.text.names import (
     is_shouted,
     opens_sentence,
     plain,
+    shorter_names,
     significant,
 )
 from interlock.dpe.text.patterns import pattern
@@ -308,7 +309,7 @@ def _has_basis(tokens: Sequence[Lexeme], envelope: EnvelopeIndex) -> bool:
     if not words or words in KNOWN or all(_is_known(word) for word in words):
         return True
     single_word = len(words) == 1 and words[0] in COMMON_WORDS
-    if single_word or envelope.evidence.knows(words):
+    if single_word or any(envelope.evidence.knows(each) for each in (words, *shorter_names(words))):
         return True
     return _has_basis_in_parts(tokens, words, envelope)
 

@@ -5,7 +5,7 @@ tells these apart.
 """
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -27,6 +27,8 @@ COMPANY_FORMS = word_set(
 )
 _INNER = word_set("of de da di du des del della van von der den la le el al bin ibn for zu ter dos")
 _LONGEST_UNIT = 2
+_PRODUCT_TAILS = ("ql", "sql", "db", "js", "mq")
+_SHORTEST_PRODUCT = 4
 _ABBREVIATIONS = word_set(
     "mr mrs ms dr prof st sr jr inc corp ltd co no v vs u.s etc gen sen rep gov col capt lt sgt rev jan feb mar "
     "apr jun jul aug sep sept oct nov dec art fig"
@@ -230,3 +232,11 @@ def joined_initials(words: tuple[str, ...]) -> tuple[str, ...]:
     if len(words) > 1 and all(len(word) == 1 and word.isalpha() for word in words):
         return ("".join(words),)
     return words
+
+
+def shorter_names(words: Sequence[str]) -> Iterator[tuple[str]]:
+    """Yield the identifiers that a product of one word goes by: ``postgres`` for PostgreSQL, ``mongo`` for MongoDB."""
+    for tail in _PRODUCT_TAILS if len(words) == 1 else ():
+        short = words[0].removesuffix(tail)
+        if short != words[0] and len(short) >= _SHORTEST_PRODUCT:
+            yield (short,)

@@ -45,6 +45,9 @@ _MEASURES = {
     }.items()
     for written in spellings.split()
 }  # fmt: skip
+_BRACKETED = re.compile(r"\((?:in )?([A-Za-z])\)\s*\Z")
+_LETTERS = {"t": "tonnes", "g": "g", "l": "litres", "L": "litres", "W": "W", "V": "V"}
+"""Units of one letter, which only a header in brackets names surely: ``Cargo (t)``."""
 _COUNTED_ALONE = word_set("year month day hour week second minute")
 """Words that end a key as its noun: ``fiscal_year`` is no number of years."""
 _NOT_GROUPED = word_set("year date id number no code ref reference version zip postcode phone account isbn sku port")
@@ -78,6 +81,9 @@ class Key:
 
 def read_key(written: str, unit: str = "") -> Key:
     """Return what a key names. *unit* is the unit that a field beside it states: ``{"amount": 5, "unit": "ml"}``."""
+    lettered = _BRACKETED.search(written)
+    if lettered and lettered[1] in _LETTERS:
+        return Key(" ".join(_words(written[: lettered.start()])), "", f" {_LETTERS[lettered[1]]}")
     words = _words(written)
     if len(words) > _LEAST_RATE and words[1].lower() == "per" and (first := _unit_of(words[0])) is not None:
         return Key(" ".join(words[1:]), *first)  # mg_per_tablet

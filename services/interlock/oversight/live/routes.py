@@ -9,7 +9,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.domain import ids
 from interlock.domain.errors import exhausted, invalid
 from interlock.oversight.forms import query_of
-from interlock.oversight.live import over_time, pages, policies, stopping
+from interlock.oversight.live import decided, over_time, pages, policies, settings, stopping
 from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.runtime.pictures import picture
 
@@ -78,6 +78,8 @@ ROUTES: dict[str, Endpoint] = {
     "/policy": _policy,
     "/kernels": stopping.kernel,
     "/figures": _figures,
+    **decided.ROUTES,
+    **settings.ROUTES,
 }
 """Path → endpoint, all by GET."""
 

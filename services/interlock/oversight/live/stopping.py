@@ -1,4 +1,4 @@
-"""The stop buttons over HTTP: a kernel to look at, and forms that end a session or a kernel."""
+"""Kernels over HTTP, and the stop buttons: a list and a kernel to look at, and forms that end a session or a kernel."""
 
 from __future__ import annotations
 
@@ -8,19 +8,34 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from interlock.api.audit.v1 import audit_pb2
+from interlock.domain import ids
 from interlock.oversight.forms import form_of, query_of, signed_view
 from interlock.oversight.live import kernels
 from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.oversight.stops import CallersKernel
 
+PAGE = 25
+"""Kernels of one page."""
+
 
 async def kernel(site: Site, request: Request) -> Response:
-    """Show a kernel of a caller, or the form that asks for one."""
+    """Show one kernel of a caller where the query names it, or else the kernels that began last."""
     view = await view_of(site, request)
-    asked = query_of(request, "scope", "kernel", "root")
+    asked = query_of(request, "scope", "kernel", "root", "name", "before")
     place = _place(asked)
-    found = await site.stops.described(place) if place.scope and place.name else None
-    return html(kernels.kernel_page(view, found, place))
+    if place.scope and place.name:
+        return html(kernels.kernel_page(view, await site.stops.described(place), place))
+    narrowed = {"scope": place.scope, "name": asked.get("name", "") or place.name}
+    rows, more = await site.kernels.page(narrowed["scope"], narrowed["name"], _before(asked.get("before", "")), PAGE)
+    return html(kernels.kernels_page(view, rows, narrowed, more=more))
+
+
+def _before(text: str) -> audit_pb2.ListedKernel | None:
+    if not text:
+        return None
+    opened_at, _, kernel_id = text.partition(" ")
+    return audit_pb2.ListedKernel(opened_at=opened_at, kernel_id=ids.check("crp_sess_", kernel_id))
 
 
 async def _stop_session(site: Site, request: Request) -> Response:

@@ -58,6 +58,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "GetKeptAnswersResponse": ("answers",),
     "DropKeptAnswerResponse": ("dropped",),
     "StepKernelResponse": ("kernel_id",),
+    "StepKernelsResponse": ("kernel_id",),
     "ReadKernelResponse": ("kernel_id",),
     "SealKernelResponse": ("sequence",),
     "SealDecisionResponse": ("sequence",),
@@ -80,6 +81,7 @@ AS_MANY: Mapping[str, tuple[str, str]] = {
     "VerifyResultsResponse": ("results", "results"),
     "RestoreTreesResponse": ("trees", "results"),
     "GetTreeRecordsResponse": ("root_session_ids", "records"),
+    "StepKernelsResponse": ("steps", "answers"),
 }
 """Answer → a list of the request and the list of the answer that has one entry for each of its own."""
 
@@ -91,7 +93,7 @@ EMPTY_ANSWERS = frozenset({
     "IdentifyAgentResponse", "ListReviewersResponse", "CheckSummaryResponse", "GetContentsResponse", "DropContentResponse",
     "GetCallerRecordResponse", "GetCallerResponse", "ListSessionsResponse", "ListHeldResponse", "ReservePlaceResponse", "ReleasePlaceResponse",
     "AcknowledgeKernelResponse", "RestoreKernelResponse", "GetKernelRecordResponse", "GetDecisionRecordResponse",
-    "ListStuckResponse",
+    "ListStuckResponse", "ListKernelsResponse", "ListExperimentsResponse", "ListCyclesResponse",
 })  # fmt: skip
 """Answers that may be empty and then allow nothing: nobody registered, nothing kept, nothing released, no place."""
 
@@ -248,6 +250,12 @@ def _stepped(request: Any, answer: Any) -> str:
     return "" if right else "INCOMPLETE"
 
 
+def _stepped_together(request: Any, answer: Any) -> str:
+    """Each answer that is no refusal is one to its step."""
+    told = zip(request.steps, answer.answers, strict=True)
+    return next((fault for asked, one in told if not one.HasField("refusal") and (fault := _stepped(asked, one))), "")
+
+
 def _settled_by_a_person(_request: Any, answer: Any) -> str:
     """A decision has a verdict, unless records have to be sealed first."""
     return "" if answer.HasField("verdict") != answer.full else "INCOMPLETE"
@@ -276,6 +284,7 @@ RULES: Mapping[str, Callable[[Any, Any], str]] = {
     "GetWindowResponse": _window,
     "GetContentsResponse": _contents,
     "StepKernelResponse": _stepped,
+    "StepKernelsResponse": _stepped_together,
     "DecideCompensationResponse": _settled_by_a_person,
 }
 """Answer → the rule of its own."""

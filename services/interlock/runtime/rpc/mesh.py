@@ -43,6 +43,8 @@ _OPTIONS = (
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.http2.ping_timeout_ms", 5_000),  # of gRPC's own pings, for which a keepalive would wait a minute
+    ("grpc.http2.max_pings_without_data", 0),  # or the third one on a quiet channel waits too
     ("grpc.keepalive_permit_without_calls", 1),
     # Calls between services never leave the mesh, whatever proxy the environment names.
     ("grpc.enable_http_proxy", 0),

@@ -45,9 +45,7 @@ class SessionPeer(ServicePeer):
         super().__init__(timeout_s)
         self._stub = stub
 
-    async def start(
-        self, request: session_pb2.StartSessionRequest, deadline: Deadline
-    ) -> session_pb2.StartSessionResponse:
+    async def start(self, request: session_pb2.StartSessionRequest, deadline: Deadline) -> session_pb2.StartSessionResponse:  # fmt: skip
         """Start a session: a root, or a child under its grant."""
         return await self._call(self._stub.StartSession, request, deadline)
 
@@ -104,9 +102,7 @@ class SessionPeer(ServicePeer):
         """Verify a grant and tell what a child under it inherits."""
         return (await self._call(self._stub.ReadGrant, request, deadline)).delegation
 
-    async def verify_results(
-        self, request: session_pb2.VerifyResultsRequest, deadline: Deadline
-    ) -> Sequence[session_pb2.SubAgentResult]:
+    async def verify_results(self, request: session_pb2.VerifyResultsRequest, deadline: Deadline) -> Sequence[session_pb2.SubAgentResult]:  # fmt: skip
         """Tell whether results of sub-agents may be consumed by a session."""
         return (await self._call(self._stub.VerifyResults, request, deadline)).results
 
@@ -123,11 +119,13 @@ class SessionPeer(ServicePeer):
         request = session_pb2.RestoreTreesRequest(trees=trees)
         return (await self._call(self._stub.RestoreTrees, request, None)).results
 
-    async def step_kernel(
-        self, request: session_pb2.StepKernelRequest, deadline: Deadline
-    ) -> session_pb2.StepKernelResponse:
+    async def step_kernel(self, request: session_pb2.StepKernelRequest, deadline: Deadline) -> session_pb2.StepKernelResponse:  # fmt: skip
         """Decide what is asked of a kernel; asked again, it answers the same."""
         return await self._call_until_done(self._stub.StepKernel, request, deadline)
+
+    async def step_kernels(self, request: session_pb2.StepKernelsRequest, deadline: Deadline) -> session_pb2.StepKernelsResponse:  # fmt: skip
+        """Decide what several calls ask of one kernel; asked again, it answers the same."""
+        return await self._call_until_done(self._stub.StepKernels, request, deadline)
 
     async def acknowledge_kernel(self, request: session_pb2.AcknowledgeKernelRequest, deadline: Deadline) -> None:
         """Say that records of a kernel are sealed."""
@@ -173,9 +171,7 @@ class PolicyPeer(ServicePeer):
         """Decide what happens to an analysed answer."""
         return (await self._call(self._stub.Decide, request, deadline)).decision
 
-    async def verify_approval(
-        self, request: policy_pb2.VerifyApprovalRequest, deadline: Deadline | None = None
-    ) -> policy_pb2.VerifyApprovalResponse:
+    async def verify_approval(self, request: policy_pb2.VerifyApprovalRequest, deadline: Deadline | None = None) -> policy_pb2.VerifyApprovalResponse:  # fmt: skip
         """Verify a reviewer's approval against what it is presented for."""
         return await self._call(self._stub.VerifyApproval, request, deadline)
 
@@ -241,16 +237,12 @@ class AuditPeer(ServicePeer):
         request = audit_pb2.RecordRequest(session_id=session_id, window_id=window_id, events=events, once=once)
         await self._call_until_done(self._stub.Record, request, deadline)
 
-    async def record_part(
-        self, session_id: str, window_id: str, events: Iterable[audit_pb2.NewEvent], deadline: Deadline
-    ) -> None:
+    async def record_part(self, session_id: str, window_id: str, events: Iterable[audit_pb2.NewEvent], deadline: Deadline) -> None:  # fmt: skip
         """Append what says that a part leaves, once. Raises ``WriteFailedError``: what is in doubt binds the window all the same."""
         request = audit_pb2.RecordRequest(session_id=session_id, window_id=window_id, events=events, once=True)
         await self._written(self._stub.Record, request, deadline)
 
-    async def find_window(
-        self, session_id: str, window_id: str, deadline: Deadline | None = None
-    ) -> audit_pb2.GetWindowResponse | None:
+    async def find_window(self, session_id: str, window_id: str, deadline: Deadline | None = None) -> audit_pb2.GetWindowResponse | None:  # fmt: skip
         """Return the seal of a window; ``None`` where it was never sealed."""
         try:
             return await self.get_window(session_id, window_id, deadline)
@@ -259,9 +251,7 @@ class AuditPeer(ServicePeer):
                 return None
             raise
 
-    async def get_window(
-        self, session_id: str, window_id: str, deadline: Deadline | None = None
-    ) -> audit_pb2.GetWindowResponse:
+    async def get_window(self, session_id: str, window_id: str, deadline: Deadline | None = None) -> audit_pb2.GetWindowResponse:  # fmt: skip
         """Return the seal of a window. Refused with WINDOW_NOT_SEALED where there is none."""
         request = audit_pb2.GetWindowRequest(session_id=session_id, window_id=window_id)
         return await self._call(self._stub.GetWindow, request, deadline)
@@ -271,9 +261,7 @@ class AuditPeer(ServicePeer):
         request = audit_pb2.GetReportRequest(window_id=window_id, trail_id=trail_id)
         return await self._call(self._stub.GetReport, request, None)
 
-    async def get_contents(
-        self, session_id: str, window_ids: Sequence[str], deadline: Deadline, *, viewer: str = ""
-    ) -> Sequence[audit_pb2.Content]:
+    async def get_contents(self, session_id: str, window_ids: Sequence[str], deadline: Deadline, *, viewer: str = "") -> Sequence[audit_pb2.Content]:  # fmt: skip
         """Return what windows of one session said. *viewer*: the person who looks, which goes on record."""
         request = audit_pb2.GetContentsRequest(session_id=session_id, window_ids=window_ids, viewer=viewer)
         return (await self._call_until_done(self._stub.GetContents, request, deadline)).contents
@@ -305,9 +293,7 @@ class AuditPeer(ServicePeer):
         request = audit_pb2.GetTreeRecordRequest(root_session_id=root)
         return await self._call_until_done(self._stub.GetTreeRecord, request, deadline)
 
-    async def get_caller_record(
-        self, caller_id: str, since: str, deadline: Deadline
-    ) -> Sequence[session_pb2.CallerCharge]:
+    async def get_caller_record(self, caller_id: str, since: str, deadline: Deadline) -> Sequence[session_pb2.CallerCharge]:  # fmt: skip
         """Return what the sessions of a caller were charged for windows that were sealed since then."""
         request = audit_pb2.GetCallerRecordRequest(caller_id=caller_id, since=since)
         return (await self._call_until_done(self._stub.GetCallerRecord, request, deadline)).charges
@@ -338,9 +324,7 @@ class AuditPeer(ServicePeer):
                 raise
             return int(refused.metadata.get("log_size", 0))
 
-    async def get_held(
-        self, window_id: str, deadline: Deadline | None = None, *, state_only: bool = False, viewer: str = ""
-    ) -> audit_pb2.GetHeldResponse:
+    async def get_held(self, window_id: str, deadline: Deadline | None = None, *, state_only: bool = False, viewer: str = "") -> audit_pb2.GetHeldResponse:  # fmt: skip
         """Return a held response, or its state alone. *viewer*: the person who looks, which goes on record."""
         request = audit_pb2.GetHeldRequest(window_id=window_id, state_only=state_only, viewer=viewer)
         return await self._call(self._stub.GetHeld, request, deadline)
@@ -357,9 +341,7 @@ class AuditPeer(ServicePeer):
         """Record a reviewer's decision; of two concurrent ones the first stands."""
         return (await self._call(self._stub.DecideHeld, request, None)).item
 
-    async def release_held(
-        self, request: audit_pb2.ReleaseHeldRequest, deadline: Deadline
-    ) -> audit_pb2.ReleaseHeldResponse:
+    async def release_held(self, request: audit_pb2.ReleaseHeldRequest, deadline: Deadline) -> audit_pb2.ReleaseHeldResponse:  # fmt: skip
         """Hand out a held response, once per claim."""
         return await self._call(self._stub.ReleaseHeld, request, deadline)
 
@@ -368,15 +350,29 @@ class AuditPeer(ServicePeer):
         request = audit_pb2.SealKernelRequest(kernel_id=kernel_id, records=records)
         await self._call_until_done(self._stub.SealKernel, request, deadline)
 
-    async def get_kernel_record(
-        self, request: audit_pb2.GetKernelRecordRequest, deadline: Deadline
-    ) -> audit_pb2.GetKernelRecordResponse:
+    async def get_kernel_record(self, request: audit_pb2.GetKernelRecordRequest, deadline: Deadline) -> audit_pb2.GetKernelRecordResponse:  # fmt: skip
         """Return the sealed records of a kernel."""
         return await self._call_until_done(self._stub.GetKernelRecord, request, deadline)
 
     async def list_stuck(self, request: audit_pb2.ListStuckRequest) -> audit_pb2.ListStuckResponse:
         """Return a page of the compensations that wait for a person."""
         return await self._call(self._stub.ListStuck, request, None)
+
+    async def list_kernels(self, request: audit_pb2.ListKernelsRequest) -> audit_pb2.ListKernelsResponse:
+        """Return a page of the kernels that began last."""
+        return await self._call(self._stub.ListKernels, request, None)
+
+    async def list_experiments(self, request: audit_pb2.ListExperimentsRequest) -> audit_pb2.ListExperimentsResponse:
+        """Return a page of the experiments that began last."""
+        return await self._call(self._stub.ListExperiments, request, None)
+
+    async def list_cycles(self, request: audit_pb2.ListCyclesRequest) -> audit_pb2.ListCyclesResponse:
+        """Return a page of the cycles of an experiment, the latest first."""
+        return await self._call(self._stub.ListCycles, request, None)
+
+    async def get_decision_record(self, request: audit_pb2.GetDecisionRecordRequest) -> Sequence[session_pb2.KernelRecord]:  # fmt: skip
+        """Return sealed records of an experiment. *viewer*: the person who looks, which goes on record."""
+        return (await self._call(self._stub.GetDecisionRecord, request, None)).records
 
 
 @dataclass(frozen=True)

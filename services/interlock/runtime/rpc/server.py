@@ -42,6 +42,8 @@ def options(settings: Settings, largest_request: int) -> list[tuple[str, int]]:
         # Dead peers are found within 40 s, and pings of Interlock's clients (mesh.py) do not count as abuse.
         ("grpc.keepalive_time_ms", 30_000),
         ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.http2.ping_timeout_ms", 10_000),
+        ("grpc.http2.max_pings_without_data", 0),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),

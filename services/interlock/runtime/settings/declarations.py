@@ -238,8 +238,7 @@ class SettingDeclarations(BaseSettings):
     default_policy: str = ""
     """Safety policy of this deployment; every request's policy is joined with it."""
     user_words_ground: bool = True
-    """Whether a claim that rests on the user's own words alone counts as grounded for require-grounding. The user's message is
-    part of the context that an answer is made from. False: only sources count."""
+    """Whether a claim that rests on the user's own words alone counts as grounded for require-grounding. The user's message is part of the context that an answer is made from. False: only sources count."""
     data_region: Region = ""
     """Jurisdiction in which this deployment processes and stores, two capital letters such as EU. A call that demands another is refused with DATA_RESIDENCY_VIOLATION. Absent: every call that demands one is refused."""
     tool_kernel: str = Field(default="", pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.-]{0,63})?$")
@@ -263,14 +262,15 @@ class SettingDeclarations(BaseSettings):
     reviewers_by_rpc: bool = False
     """Whether RegisterReviewer may add reviewers besides those of reviewers_file, in memory. Only where mutual TLS says who calls: otherwise anyone who reaches the policy port could become a reviewer."""
     review_required: bool = False
-    """Whether every answer of HIGH or CRITICAL risk waits for a person, whatever its policy says: each policy is joined
-    with oversight human-review. Needs reviewers_file or reviewers_by_rpc. Absent: policies and the breaker decide."""
+    """Whether every answer of HIGH or CRITICAL risk waits for a person, whatever its policy says: each policy is joined with oversight human-review. Needs reviewers_file or reviewers_by_rpc. Absent: policies and the breaker decide."""
     hold_expires_s: int = Field(default=86_400, ge=1, le=2_592_000)
     """How long a response is held for a reviewer, seconds. Nobody has decided by then: it is denied and deleted."""
     oversight_base_url: HttpUrl = ""
     """Base URL of the reviewers' page as reviewers open it, such as https://review.example.com; requests for another host are refused. Absent: 127.0.0.1, localhost and [::1] with the page's own port."""
     oversight_view_s: int = Field(default=900, ge=60, le=28_800)
     """How long a reviewer stays signed in to look at the queue, seconds."""
+    stuck_by_reviewers: bool = False
+    """Whether what a kernel could not compensate is settled by reviewers alone: a caller's key gets KERNEL_REVIEWER_NEEDED. Absent: its own key settles it too, and the record names nobody."""
     console_link_role: Literal["viewer", "reviewer", "admin"] = "reviewer"
     """Role of whoever comes by the operator's link. A viewer sees figures, a reviewer content; an admin may stop sessions and kernels too."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -44,7 +44,7 @@ class EffectiveSetting:
     value: Any
     """A number, a truth value, a text or ``None``; a secret is ``MASKED``."""
     origin: str
-    """default, ``profile NAME``, file, environment or flag."""
+    """default, ``profile NAME``, file, environment or flag; of a running process also ``process``: it set that itself."""
 
 
 def load(config_file: Path | None = None, flags: Mapping[str, Any] = NO_FLAGS) -> Settings:
@@ -80,6 +80,22 @@ def explain(config_file: Path | None = None, flags: Mapping[str, Any] = NO_FLAGS
         return f"profile {settings.profile}" if name in in_profile else "default"
 
     return [EffectiveSetting(name, _shown(getattr(settings, name)), origin(name)) for name in Settings.model_fields]
+
+
+def in_force(settings: Settings, loaded: Sequence[EffectiveSetting] = ()) -> list[EffectiveSetting]:
+    """Return every setting as a running process has it, in the order of the model.
+
+    What it was *loaded* with keeps its origin; what is otherwise now, such as the address of an embedded part, the process set itself.
+    """
+    fields = Settings.model_fields
+    began = {name: EffectiveSetting(name, _shown(field.default), "default") for name, field in fields.items()}
+    began |= {one.name: one for one in loaded}
+
+    def now(name: str) -> EffectiveSetting:
+        value = _shown(getattr(settings, name))
+        return EffectiveSetting(name, value, began[name].origin if value == began[name].value else "process")
+
+    return list(map(now, fields))
 
 
 def _shown(value: Any) -> Any:

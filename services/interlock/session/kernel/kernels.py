@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -12,17 +13,23 @@ from prometheus_client import Counter
 
 from interlock.api.kernel.v1 import kernel_pb2
 from interlock.api.session.v1 import session_pb2
-from interlock.domain.errors import invalid
+from interlock.domain.errors import Refused, invalid
 from interlock.domain.ids import SessionId, check
 from interlock.domain.kernel.definition import Definition, contract, kernel_id_of, opened, registered, require_same
 from interlock.domain.kernel.expression import Declared
 from interlock.domain.kernel.state import Stepped, refusal, replayed
 from interlock.runtime import failpoints
 from interlock.runtime.clock import Clock
+from interlock.runtime.rpc.errors import to_message
 from interlock.session.kernel import reading, telling
 from interlock.session.store.kernels.store import KernelStore
 
 log = structlog.get_logger()
+
+MOST_TOGETHER = 64
+"""How many steps are taken in one call of the store: nothing else is answered by it meanwhile."""
+LOST = frozenset({"KERNEL_NOT_FOUND", "KERNEL_STATE_UNVERIFIED"})
+"""Statuses of a kernel as a whole: it has to be restored first."""
 
 DECISIONS = Counter(
     "interlock_kernel_decisions",
@@ -35,8 +42,9 @@ RESTORED = Counter("interlock_kernels_restored", "Kernels that were restored fro
 class KernelUseCases:
     """Kernels over one store; the time is the store's."""
 
-    def __init__(self, store: KernelStore, clock: Clock) -> None:
+    def __init__(self, store: KernelStore, clock: Clock, *, stuck_by_reviewers: bool = False) -> None:
         self._store, self._clock = store, clock
+        self._of_reviewers = {"of_reviewers": "1"} if stuck_by_reviewers else {}
         self._suggestions = lru_cache(maxsize=1_024)(_suggestions)
 
     async def step(self, request: session_pb2.StepKernelRequest) -> session_pb2.StepKernelResponse:
@@ -54,11 +62,54 @@ class KernelUseCases:
             told = telling.described_message(kernel_id, {k: str(v) for k, v in found.answer.items()})
             return _told(kernel_id, found, described=told)
         await failpoints.reached("kernel.before_step")
-        ask = reading.ask_of(what, asked)
-        if request.have:
-            ask |= {"have": str(request.have), "have_link": request.have_link}
+        ask = self._ask_of(what, asked) | _known(request)
         found = self._require(await self._store.step(kernel_id, ask, self._now_ms()))
         await failpoints.reached("kernel.after_step")
+        return await self._decided(what, kernel_id, found)
+
+    async def steps(self, request: session_pb2.StepKernelsRequest) -> session_pb2.StepKernelsResponse:
+        """Answer what several calls ask of one kernel, each by itself, with all that has to be sealed before."""
+        kernel_id, asked = _together(request.steps)
+        asks = [self._read(*one) for one in asked]
+        await failpoints.reached("kernel.before_step")
+        read = [one for one in asks if not isinstance(one, Refused)]
+        if read:
+            read[0] |= _known(request.steps[0])
+        found = await self._store.steps(kernel_id, read, self._now_ms()) if read else ()
+        await failpoints.reached("kernel.after_step")
+        told = session_pb2.StepKernelsResponse(kernel_id=kernel_id)
+        for one in found:
+            if one.status in LOST:
+                raise refusal(one.status)
+            if one.unsealed and not told.unsealed:
+                told.unsealed.extend(map(telling.record_message, one.unsealed))
+        decided = iter(found)
+        for step, ask in zip(request.steps, asks, strict=True):
+            answer = ask if isinstance(ask, Refused) else replace(next(decided), unsealed=())
+            told.answers.append(await self._answered(step.WhichOneof("ask") or "", kernel_id, answer))
+        return told
+
+    def _ask_of(self, what: str, asked: Any) -> dict[str, Any]:
+        return reading.ask_of(what, asked) | (self._of_reviewers if what == "settle" else {})
+
+    def _read(self, what: str, asked: Any) -> dict[str, Any] | Refused:
+        try:
+            return self._ask_of(what, asked)
+        except Refused as refused:
+            return refused
+
+    async def _answered(
+        self, what: str, kernel_id: SessionId, found: Stepped | Refused
+    ) -> session_pb2.StepKernelResponse:
+        """Return one answer of several, or its refusal."""
+        try:
+            if isinstance(found, Refused):
+                raise found
+            return await self._decided(what, kernel_id, self._require(found))
+        except Refused as refused:
+            return session_pb2.StepKernelResponse(kernel_id=kernel_id, refusal=to_message(refused))
+
+    async def _decided(self, what: str, kernel_id: SessionId, found: Stepped) -> session_pb2.StepKernelResponse:
         if found.status == "FULL":
             return _told(kernel_id, found, full=True)
         DECISIONS.labels(what, found.answer.get("approved", "")).inc()
@@ -154,7 +205,7 @@ class KernelUseCases:
         if what == "claim":
             return _told(kernel_id, found, claimed=telling.claimed_message(answer))
         if answer["approved"] != "1":
-            advice = self._suggestions(str((await self._store.read(kernel_id)).answer.get("def", "")))
+            advice = self._suggestions(await self._store.contract(kernel_id))
         if what == "evaluate":
             return _told(kernel_id, found, evaluated=telling.evaluated_message(answer, advice))
         if what == "lease":
@@ -172,6 +223,23 @@ class KernelUseCases:
 
     def _now_ms(self) -> int:
         return self._clock() // 1000
+
+
+def _known(request: session_pb2.StepKernelRequest) -> dict[str, str]:
+    have = {"have": str(request.have), "have_link": request.have_link} if request.have else {}
+    return have | ({"sealed": str(request.sealed), "sealed_link": request.sealed_link} if request.sealed else {})
+
+
+def _together(steps: Sequence[session_pb2.StepKernelRequest]) -> tuple[SessionId, list[tuple[str, Any]]]:
+    """Return the one kernel of steps, and what each asks of it. Refused with KERNEL_STEPS_INVALID."""
+    whats = [one.WhichOneof("ask") for one in steps]
+    if not 1 <= len(steps) <= MOST_TOGETHER or not all(one in reading.MUTATING for one in whats):
+        raise invalid("KERNEL_STEPS_INVALID", f"1 to {MOST_TOGETHER} steps that change a kernel are asked together")
+    asked = [getattr(one, str(what)) for one, what in zip(steps, whats, strict=True)]
+    if len({(step.scope, step.root_session_id, one.kernel) for step, one in zip(steps, asked, strict=True)}) > 1:
+        raise invalid("KERNEL_STEPS_INVALID", "steps that are asked together are of one kernel")
+    kernel_id = kernel_id_of(steps[0].scope, steps[0].root_session_id, asked[0].kernel)
+    return kernel_id, [(str(what), one) for what, one in zip(whats, asked, strict=True)]
 
 
 def _suggestions(agreed: str) -> Mapping[str, str]:

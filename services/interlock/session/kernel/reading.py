@@ -118,30 +118,7 @@ def _action(message: kernel_pb2.Action) -> RegisteredAction:
 
 def ask_of(what: str, request: Any) -> dict[str, Any]:
     """Return what the rule is asked. Equal requests have equal digests, whatever their key."""
-    readers: Mapping[str, Callable[[], dict[str, Any]]] = {
-        "evaluate": lambda: {
-            "action": checked_action(request.action), "op": "execute", "dry": True, "version": "0",
-            "child": _child(request.child),
-        },
-        "open_child": lambda: _opened_child(request),
-        "execute": lambda: _acting(request),
-        "permit": lambda: _acting(request),
-        "confirm": lambda: {"permit": checked_key(request.permit), "actual": _costs(request.actual)},
-        "abort": lambda: {"executions": [checked_key(request.permit)]},
-        "rollback": lambda: _rollback(request),
-        "begin_saga": lambda: {"lifetime_ms": _lifetime(request.lifetime_ms, "a saga")},
-        "end_saga": lambda: {"saga": checked_key(request.saga)},
-        "claim": lambda: {"lifetime_ms": _lifetime(request.lifetime_ms, "a claim")},
-        "settle": lambda: _settlement(request),
-        "ticket": lambda: {"lifetime_ms": _turn(request.lifetime_ms)},
-        "return_ticket": lambda: {"ticket": checked_key(request.ticket)},
-        "lease": lambda: _lease(request),
-        "give_back": lambda: _return(request),
-        "emergency": lambda: {
-            "action": checked_action(request.action), "stop": "1" if request.stop else "0", "child": _child(request.child),
-        },
-    }  # fmt: skip
-    ask: dict[str, Any] = {"op": what, **readers[what]()}
+    ask: dict[str, Any] = {"op": what, **_READERS[what](request)}
     if what == "evaluate":
         return {**ask, "key": "", "digest": ""}
     key = checked_key(request.key)
@@ -250,3 +227,40 @@ def _costs(costs: Iterable[kernel_pb2.Cost]) -> list[list[str]]:
     if len({one[0] for one in found}) != len(found):
         raise invalid("KERNEL_DUPLICATE", "a cost is named twice")
     return found
+
+
+def _evaluating(request: kernel_pb2.EvaluateRequest) -> dict[str, Any]:
+    return {"action": checked_action(request.action), "op": "execute", "dry": True, "version": "0",
+            "child": _child(request.child)}  # fmt: skip
+
+
+def _emergency(request: kernel_pb2.EmergencyRequest) -> dict[str, Any]:
+    stop = "1" if request.stop else "0"
+    return {"action": checked_action(request.action), "stop": stop, "child": _child(request.child)}
+
+
+_READERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
+    "evaluate": _evaluating,
+    "open_child": _opened_child,
+    "execute": _acting,
+    "permit": _acting,
+    "confirm": lambda request: {"permit": checked_key(request.permit), "actual": _costs(request.actual)},
+    "abort": lambda request: {
+        "executions": [checked_key(request.permit)],
+        **({"unseen": "1"} if request.even_unseen else {}),
+    },
+    "rollback": _rollback,
+    "begin_saga": lambda request: {"lifetime_ms": _lifetime(request.lifetime_ms, "a saga")},
+    "end_saga": lambda request: {"saga": checked_key(request.saga)},
+    "claim": lambda request: {"lifetime_ms": _lifetime(request.lifetime_ms, "a claim")},
+    "settle": _settlement,
+    "ticket": lambda request: {"lifetime_ms": _turn(request.lifetime_ms)},
+    "return_ticket": lambda request: {"ticket": checked_key(request.ticket)},
+    "lease": _lease,
+    "give_back": _return,
+    "emergency": _emergency,
+}
+"""What is asked → its reader."""
+
+MUTATING = frozenset(_READERS) - {"evaluate"}
+"""What changes a kernel, or is remembered of it."""

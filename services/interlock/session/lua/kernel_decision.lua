@@ -3,30 +3,43 @@
 -- millionths below 2^53.
 -- KEYS[1] kernel hash: epoch · seq, sealed, link last record, last sealed one, link of the last one · version, steps, maxsteps ·
 -- stopped · mode · last ms of the last record · res names of resources · inv, pred, win JSON · r:<resource> limit min gross refunded leased ·
--- v:<variable> value · a:<action> JSON · x:<key> what was answered · k:<seq> its key · l:<lease> resource amount fence until_ms ·
+-- v:<variable> value · a:<action> JSON · x:<key> what was answered · k:<seq> its key, and the one that it voids · l:<lease> resource amount fence until_ms ·
 -- live leases · w:a:<action>, w:r:<resource> moments of a sliding window · o:<seq> record that is not known to be sealed
 -- kids count of children · p:<child> its parent, - the kernel · q:<child>:<resource> its share, as r: · z:<child> 1 stopped ·
 -- sagas open ones · g:<saga> until_ms and its steps · due steps to compensate · j:<step> saga action of attempts due_ms fence state ·
 -- tickets keys and lifetimes of those that wait · turn ms at which the first one's turn is over
--- ARGV[1] now, ms · ARGV[2] what is asked, JSON
--- reply   {status, answer JSON, records not known to be sealed...}
+-- ARGV[1] now, ms · ARGV[2] number of the last record that the caller has in hand, 0 for none · ARGV[3] its link ·
+-- ARGV[4] number of the last record that the caller knows to be sealed, 0 for none · ARGV[5] its link: noted before all else ·
+-- ARGV[6..] what is asked, JSON: each is decided by itself, in this order
+-- reply   {status, answer JSON or subject, for each that is asked, then records not known to be sealed...}
 
-local K, now, ask = KEYS[1], tonumber(ARGV[1]), cjson.decode(ARGV[2])
+local K, NOW = KEYS[1], tonumber(ARGV[1])
 local MOST, LARGEST, SKEW_MS = 1000000000000000, 8000000000000000, 5000
 local KEYS_KEPT, OUTBOX, LEASES, MOMENTS, RECORD = 10000, 64, 256, 1000, 60000
 
-local head = redis.call('HMGET', K, 'epoch', 'seq', 'sealed', 'version', 'steps', 'maxsteps', 'last', 'link', 'stopped', 'res')
-if not head[2] then
-  return {'KERNEL_NOT_FOUND'}
-end
-if head[1] ~= EPOCH then
-  return {'KERNEL_STATE_UNVERIFIED'}
-end
-local seq, sealed, version, steps = tonumber(head[2]), tonumber(head[3]), tonumber(head[4]), tonumber(head[5])
-now = math.max(now, tonumber(head[7]))
+local ask, head, now, seq, sealed, version, steps -- of the step that is decided
+local changed, dropped, logged, checks, failed
+local turn -- what becomes of the line of tickets, whether the action is rejected or not
 
-local changed, dropped, logged, checks, failed = {}, {}, {}, {}, false
-local turn = {} -- what becomes of the line of tickets, whether the action is rejected or not
+-- Begins a step; the reason of a refusal where the kernel cannot be asked.
+local function begin(text)
+  head = redis.call('HMGET', K, 'epoch', 'seq', 'sealed', 'version', 'steps', 'maxsteps', 'last', 'link', 'stopped', 'res')
+  if not head[2] then
+    return 'KERNEL_NOT_FOUND'
+  elseif head[1] ~= EPOCH then
+    return 'KERNEL_STATE_UNVERIFIED'
+  end
+  ask, now = cjson.decode(text), math.max(NOW, tonumber(head[7]))
+  seq, sealed, version, steps = tonumber(head[2]), tonumber(head[3]), tonumber(head[4]), tonumber(head[5])
+  changed, dropped, logged, checks, failed, turn = {}, {}, {}, {}, false, {}
+end
+
+-- What a text of the definition says. It is read once for all that is asked, and never changed.
+local parsed = {}
+local function agreed(text)
+  parsed[text] = parsed[text] or cjson.decode(text)
+  return parsed[text]
+end
 
 local function get(field)
   if changed[field] or dropped[field] then
@@ -44,21 +57,23 @@ local function drop(field)
 end
 
 local function answered(status, answer)
-  local names, reply, first = {}, {status, answer and cjson.encode(answer) or ''}, sealed + 1
-  local have = tonumber(ask.have or '0')
-  if have >= first then -- the caller has them in hand, if it is this history's
+  return {status, answer and cjson.encode(answer) or ''}
+end
+
+-- Records that are not known to be sealed, without those that the caller has in hand, if they are of this history.
+local function unsealed()
+  local last = redis.call('HMGET', K, 'seq', 'sealed')
+  local names, first, have = {}, tonumber(last[2]) + 1, tonumber(ARGV[2])
+  if have >= first then
     local held = redis.call('HGET', K, 'o:' .. int(have))
-    if held and string.match(held, '^%["%d+", ?"%x*", ?"(%x+)"') == ask.have_link then
+    if held and string.match(held, '^%["%d+", ?"%x*", ?"(%x+)"') == ARGV[3] then
       first = have + 1
     end
   end
-  for n = first, seq do
+  for n = first, tonumber(last[1]) do
     names[#names + 1] = 'o:' .. int(n)
   end
-  for _, record in ipairs(#names > 0 and redis.call('HMGET', K, unpack(names)) or {}) do
-    reply[#reply + 1] = record
-  end
-  return reply
+  return #names > 0 and redis.call('HMGET', K, unpack(names)) or {}
 end
 
 local function check(name, ok, code, have, need, monitoring)
@@ -318,14 +333,14 @@ local function holds(program)
 end
 
 local function invariants()
-  for _, one in ipairs(cjson.decode(get('inv'))) do
+  for _, one in ipairs(agreed(get('inv'))) do
     check('invariant:' .. one[1], holds(one[3]), 'INVARIANT_BROKEN', '', '', one[2] == 'monitoring')
   end
 end
 
 -- Whether every blocking invariant holds on what is changed so far.
 local function unbroken()
-  for _, one in ipairs(cjson.decode(get('inv'))) do
+  for _, one in ipairs(agreed(get('inv'))) do
     if one[2] ~= 'monitoring' and not holds(one[3]) then
       return false
     end
@@ -391,7 +406,7 @@ local function predicates()
   for _, one in ipairs(ask.held or {}) do
     held[one[1]] = one
   end
-  for _, one in ipairs(cjson.decode(get('pred'))) do
+  for _, one in ipairs(agreed(get('pred'))) do
     local told = held[one[1]]
     local known = told ~= nil and told[2] == one[3]
     check('predicate:' .. one[1], known and told[3] == '1', known and 'PREDICATE_BROKEN' or 'PREDICATE_MISSING', '', '',
@@ -408,6 +423,26 @@ local function values_of(undo)
     end
   end
   return values
+end
+
+-- Writes what is changed in as few commands as Lua's stack allows: each is one more in the store's file.
+local written = false
+local function write(gone)
+  written = true
+  local given = {}
+  for field, value in pairs(changed) do
+    given[#given + 1], given[#given + 2] = field, value
+    if #given == 1000 then
+      redis.call('HSET', K, unpack(given))
+      given = {}
+    end
+  end
+  if #given > 0 then
+    redis.call('HSET', K, unpack(given))
+  end
+  for _, field in ipairs(gone) do
+    redis.call('HDEL', K, field)
+  end
 end
 
 -- Writes what was decided as the next record. A rejection changes nothing but what is remembered of it.
@@ -428,13 +463,15 @@ function commit(kind, action, costs, undo, state)
   put('last', int(now))
   put('x:' .. ask.key, cjson.encode({digest = ask.digest, state = state, answer = answer, undo = undo, costs = costs,
     irreversible = ask.irreversible or '0', compensation = ask.compensation, child = ask.child ~= '' and ask.child or nil}))
-  put('k:' .. int(seq), ask.key)
+  put('k:' .. int(seq), ask.voids and ask.key .. '\n' .. ask.voids or ask.key)
   for field, value in pairs(turn) do
     put(field, value)
   end
   local old = get('k:' .. int(seq - KEYS_KEPT))
   if old then
-    drop('x:' .. old)
+    for key in string.gmatch(old, '[^\n]+') do
+      drop('x:' .. key)
+    end
     drop('k:' .. int(seq - KEYS_KEPT))
   end
   local fields, names = {}, {}
@@ -451,16 +488,11 @@ function commit(kind, action, costs, undo, state)
     check('record', false, 'RECORD_TOO_LARGE', int(#data), int(RECORD))
     return commit(kind, action, costs, undo, state)
   end
-  for field, value in pairs(changed) do
-    redis.call('HSET', K, field, value)
-  end
-  for _, field in ipairs(names) do
-    redis.call('HDEL', K, field)
-  end
   local link = redis.sha1hex(head[8] .. data)
-  redis.call('HSET', K, 'seq', int(seq), 'link', link, 'o:' .. int(seq),
-    cjson.encode({int(seq), head[8], link, kind, (failed or kind == 'KERNEL_EMERGENCY' or kind == 'KERNEL_COMPENSATION_STUCK') and '3' or '2', data}))
-  redis.call('EXPIRE', K, 2592000)
+  changed.seq, changed.link = int(seq), link
+  changed['o:' .. int(seq)] = cjson.encode({int(seq), head[8], link, kind,
+    (failed or kind == 'KERNEL_EMERGENCY' or kind == 'KERNEL_COMPENSATION_STUCK') and '3' or '2', data})
+  write(names)
   return answered('OK', answer)
 end
 

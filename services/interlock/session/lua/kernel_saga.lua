@@ -202,8 +202,8 @@ end
 local function compensated(key, job)
   local undo, action = {}, job.action ~= '-' and job.action or ''
   if action ~= '' then
-    local effects = cjson.decode(get('a:' .. action)).effects
-    moment(cjson.decode(get('win')), 'a:' .. action, 1)
+    local effects = agreed(get('a:' .. action)).effects
+    moment(agreed(get('win')), 'a:' .. action, 1)
     undo = change(effects)
     if #undo == #effects then
       invariants()
@@ -253,7 +253,9 @@ local function settle()
     return {'KERNEL_COMPENSATION_UNKNOWN'}
   end
   local job = job_of(key)
-  if ask.outcome == 'done' then
+  if job.state == 'stuck' and ask.of_reviewers then
+    return {'KERNEL_REVIEWER_NEEDED'}
+  elseif ask.outcome == 'done' then
     return compensated(key, job)
   elseif ask.outcome == 'retry' then
     return again(key, job)

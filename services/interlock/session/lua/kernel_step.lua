@@ -1,4 +1,4 @@
--- kernel_step.lua: decide one thing that is asked of a kernel and commit it: check, charge, change, record, in one step. It stands behind
+-- kernel_step.lua: decide what is asked of a kernel and commit it: check, charge, change, record, each in one step. It stands behind
 -- kernel_decision.lua, which has keys, arguments and reply, kernel_saga.lua and kernel_ticket.lua. The rule is interlock/domain/kernel/rule.py.
 
 local CHILDREN, DEEPEST = 256, 16
@@ -21,7 +21,7 @@ local function execute(permit)
   if not text then
     return {'KERNEL_ACTION_UNKNOWN'}
   end
-  local action, windows = cjson.decode(text), cjson.decode(get('win'))
+  local action, windows = agreed(text), agreed(get('win'))
   if get('pred') ~= '[]' and not ask.dry and ask.version == '0' then
     return {'KERNEL_VERSION_NEEDED'}
   end
@@ -96,6 +96,18 @@ local function rollback(kind, wanted)
   return commit(kind, '', {}, all, '-')
 end
 
+-- Takes a permit back; one that is not there is refused when it comes, where that is asked for.
+local function abort()
+  local key = ask.executions[1]
+  if ask.unseen ~= '1' or get('x:' .. key) then
+    return rollback('KERNEL_ABORTED', 'P')
+  end
+  check('unseen:' .. key, true, '')
+  put('x:' .. key, '{"state": "U"}')
+  ask.voids = key
+  return commit('KERNEL_ABORTED', '', {}, {}, '-')
+end
+
 local function confirm()
   local text = get('x:' .. ask.permit)
   local entry = text and cjson.decode(text) or {state = ''}
@@ -168,7 +180,7 @@ local function lease()
   local costs = {{ask.resource, int(share)}}
   charge(costs, true)
   take_steps(r.min > 0 and math.floor(share / r.min) or 1)
-  moment(cjson.decode(get('win')), 'r:' .. ask.resource, share)
+  moment(agreed(get('win')), 'r:' .. ask.resource, share)
   invariants()
   check('predicates', get('pred') == '[]', 'LEASE_UNDER_PREDICATES')
   ask.granted, ask.until_ms = failed and '0' or int(share), int(now + tonumber(ask.lifetime_ms))
@@ -205,7 +217,7 @@ end
 
 local function emergency()
   local text = get('a:' .. ask.action)
-  if not text or cjson.decode(text).emergency ~= '1' then
+  if not text or agreed(text).emergency ~= '1' then
     return {'KERNEL_EMERGENCY_UNKNOWN'}
   end
   if (ask.child or '') ~= '' and not get('p:' .. ask.child) then
@@ -280,52 +292,81 @@ local function register()
   return commit('KERNEL_REGISTERED', '', {}, {}, '-')
 end
 
-if ask.dry then
-  return execute(false)
-end
-local known = ask.op ~= 'register' and get('x:' .. ask.key)
-if known then
-  local entry = cjson.decode(known)
-  if entry.digest ~= ask.digest then
-    return {'KERNEL_KEY_REUSED'}
+-- Decides one thing that is asked.
+local function decided(text)
+  local refused = begin(text)
+  if refused then
+    return {refused}
   end
-  entry.answer.replayed = '1'
-  return answered('OK', entry.answer)
+  if ask.dry then
+    return execute(false)
+  end
+  local known = ask.op ~= 'register' and get('x:' .. ask.key)
+  if known then
+    local entry = cjson.decode(known)
+    if entry.state == 'U' then
+      return {'KERNEL_PERMIT_ABORTED'}
+    elseif entry.digest ~= ask.digest then
+      return {'KERNEL_KEY_REUSED'}
+    end
+    entry.answer.replayed = '1'
+    return answered('OK', entry.answer)
+  end
+  if seq - sealed >= OUTBOX then
+    return answered('FULL')
+  end
+  if ask.op == 'execute' or ask.op == 'permit' then
+    return execute(ask.op == 'permit')
+  elseif ask.op == 'child' then
+    return open_child()
+  elseif ask.op == 'begin_saga' then
+    return begin_saga()
+  elseif ask.op == 'end_saga' then
+    return end_saga()
+  elseif ask.op == 'claim' then
+    return claim()
+  elseif ask.op == 'settle' then
+    return settle()
+  elseif ask.op == 'decide' then
+    return decide()
+  elseif ask.op == 'rollback' and ask.saga ~= '' then
+    return rollback_saga()
+  elseif ask.op == 'rollback' then
+    return rollback('KERNEL_ROLLED_BACK', 'EC')
+  elseif ask.op == 'abort' then
+    return abort()
+  elseif ask.op == 'confirm' then
+    return confirm()
+  elseif ask.op == 'ticket' then
+    return take_ticket()
+  elseif ask.op == 'return_ticket' then
+    return return_ticket()
+  elseif ask.op == 'lease' then
+    return lease()
+  elseif ask.op == 'give_back' then
+    return give_back()
+  elseif ask.op == 'emergency' then
+    return emergency()
+  end
+  return register()
 end
-if seq - sealed >= OUTBOX then
-  return answered('FULL')
+
+if ARGV[4] ~= '0' then
+  noted(K, ARGV[4], ARGV[5])
 end
-if ask.op == 'execute' or ask.op == 'permit' then
-  return execute(ask.op == 'permit')
-elseif ask.op == 'child' then
-  return open_child()
-elseif ask.op == 'begin_saga' then
-  return begin_saga()
-elseif ask.op == 'end_saga' then
-  return end_saga()
-elseif ask.op == 'claim' then
-  return claim()
-elseif ask.op == 'settle' then
-  return settle()
-elseif ask.op == 'decide' then
-  return decide()
-elseif ask.op == 'rollback' and ask.saga ~= '' then
-  return rollback_saga()
-elseif ask.op == 'rollback' then
-  return rollback('KERNEL_ROLLED_BACK', 'EC')
-elseif ask.op == 'abort' then
-  return rollback('KERNEL_ABORTED', 'P')
-elseif ask.op == 'confirm' then
-  return confirm()
-elseif ask.op == 'ticket' then
-  return take_ticket()
-elseif ask.op == 'return_ticket' then
-  return return_ticket()
-elseif ask.op == 'lease' then
-  return lease()
-elseif ask.op == 'give_back' then
-  return give_back()
-elseif ask.op == 'emergency' then
-  return emergency()
+local reply, told = {}, false
+for i = 6, #ARGV do
+  local found = decided(ARGV[i])
+  reply[#reply + 1] = found[1]
+  reply[#reply + 1] = found[2] or ''
+  told = told or found[1] == 'OK' or found[1] == 'FULL'
 end
-return register()
+if told then -- what is answered rests on them
+  for _, record in ipairs(unsealed()) do
+    reply[#reply + 1] = record
+  end
+end
+if written then
+  redis.call('EXPIRE', K, 2592000)
+end
+return reply

@@ -84,7 +84,7 @@ if #waiting > 0 then
   waiting = kept
 end
 
--- Nothing opens a window of a session that is full, or whose budget is held: whoever is refused is told what ran out there, and
+-- Nothing opens a window of a session that is full, or whose budget is spent or held: whoever is refused is told what ran out there, and
 -- has it settled.
 local left_open, holding = {}, {}
 for _, lease in ipairs(waiting) do
@@ -95,7 +95,7 @@ end
 left_open, holding = table.concat(left_open, ','), table.concat(holding, ',')
 
 if math.min(budget, sb) <= OPEN_AT then
-  return {'BUDGET_DEPLETED', math.min(budget, sb), 0}
+  return {'BUDGET_DEPLETED', math.min(budget, sb), holding}
 end
 local elsewhere = held_without(s[22], window)
 if math.min(budget, sb) - elsewhere <= OPEN_AT then

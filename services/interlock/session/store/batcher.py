@@ -31,7 +31,10 @@ _STALE = frozenset({"READONLY", "MASTERDOWN", "NOAUTH", "WRONGPASS"})
 _BEGINNING = frozenset({"start", "open"})
 
 
-_PARTS = {"kernel_step": ("kernel_decision", "kernel_saga", "kernel_ticket")}
+_PARTS = {
+    "kernel_step": ("kernel_noting", "kernel_decision", "kernel_saga", "kernel_ticket"),
+    "kernel_sealed": ("kernel_noting",),
+}
 """What stands in front of a script that is kept in several files."""
 
 

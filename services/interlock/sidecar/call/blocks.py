@@ -11,6 +11,8 @@ import string
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from interlock.sidecar.call import vocabulary
+
 LONG_QUOTE_WORDS = 8
 """Words from which a quotation is given text; a shorter one names a thing or says how to say it."""
 
@@ -26,14 +28,15 @@ OWN_LABEL = re.compile(
     re.IGNORECASE,
 )
 """A label of the writer: what follows is no given text."""
-RULE = re.compile(r"[ \t]*(?:-{4,}|={4,}|_{4,}|\*{4,}|#{4,}|~{5,})[ \t]*$")
+RULE = re.compile(r"[ \t]*(?:# )?(?:-{4,}|={4,}|_{4,}|\*{4,}|#{4,}|~{5,})[ \t]*$")
+SHORT_RULE = re.compile(r"[ \t]*(?:# )?(?:-{3,}|={3,}|_{3,}|\*{3,}|#{3,}|~{3,})[ \t]*$")
 _NUMBERED = re.compile(
     r"[ \t]*(?:\[\d{1,3}\]|【\d{1,3}[^】\n]{0,20}】|(?:document|doc|source|passage|chunk|result|snippet) ?"
     r"(?:#?\d{1,3}|\[\d{1,3}\]|\(\d{1,3}\))[ \t]*(?::|\(|-|\.|$))",
     re.IGNORECASE,
 )
-_OPEN_TAG = re.compile(r"<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]{0,400})?>")
-_FIRST_TAG = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]{0,400})?>")
+_OPEN_TAG = re.compile(r"<([^\W\d_][\w:.-]{0,40})(?:\s[^<>]{0,400})?>")
+_FIRST_TAG = re.compile(r"\s*<([^\W\d_][\w:.-]{0,40})(?:\s[^<>]{0,400})?>")
 _NO_SOURCE_TAGS = frozenset(
     [
         "question",
@@ -58,17 +61,11 @@ _NO_SOURCE_TAGS = frozenset(
         "user_question",
         "user_input",
         "user_message",
-        "b",
-        "i",
-        "u",
-        "em",
-        "strong",
-        "code",
-        "br",
-        "p",
-        "a",
+        "sys",
+        "inst",
     ]
 )
+_MARKUP_TAGS = frozenset(["b", "i", "u", "em", "strong", "code", "br", "p", "a"])
 _ONE_TEXT_TAGS = frozenset(
     [
         "article",
@@ -109,11 +106,39 @@ _GIVEN_TAGS = frozenset(
     ]
 )
 """Elements that are given text, or a list of elements that are."""
+_SPEAKS_ON = re.compile(r"[ \t]+[a-z]|[`)\]'\",.]")
+_NEAR = 100
+LONGEST_SHOWN = 1000
+"""Characters of a line that may lead to examples."""
+_LOG_LINE = re.compile(
+    r"[ \t]*(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d{1,2}/[A-Z][a-z]{2}/\d{4}:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d |\d\d:\d\d:\d\d[.,:\] ]"
+    r"|\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\b[\]:| ])"
+)
+_STACK_LINE = re.compile(
+    r"[ \t]*(?:Traceback \(most recent call last\):|File \"[^\"\n]{1,300}\", line \d|at [\w.$<>/]{1,200}\(|Caused by: |[\w.]{1,120}(?:Error|Exception)\b)|[ \t]{2,}\S"
+)
 _COUNTED = re.compile(r"-\d+\Z")
 _LOWER = {ord(letter): letter.lower() for letter in string.ascii_uppercase}
 _TRIPLE = re.compile(r'"""|\'\'\'')
-_QUOTE = re.compile(r'"([^"\n]{20,4000})"|“([^”]{20,4000})”|«([^»]{20,4000})»|„([^“”]{20,4000})[“”]')
+_QUOTE = re.compile('["“«„]')
+_CLOSING = {'"': '"', "“": "”", "«": "»", "„": "“”"}
+_LEAST_QUOTED, _MOST_QUOTED = 20, 4000
+"""Characters of a long quotation."""
 _JSON_START = re.compile(r"[\[{](?=\s*[\[{\"])")
+
+
+def asks(name: str) -> bool:
+    """Whether an element holds the writer's own words, by its name."""
+    lowered = name.lower()
+    if lowered in _NO_SOURCE_TAGS:
+        return True
+    found = vocabulary.words(lowered.replace("_", " ").replace("-", " "))
+    return bool(found) and vocabulary.ASKS in found[-1].means
+
+
+def is_none(name: str) -> bool:
+    """Whether an element is no given text: it asks, or it is simple markup."""
+    return name.lower() in _MARKUP_TAGS or asks(name)
 
 
 def elements(text: str) -> Iterator[Span]:
@@ -125,20 +150,27 @@ def elements(text: str) -> Iterator[Span]:
     while opening := _OPEN_TAG.search(text, at):
         name = opening[1].lower()
         at = opening.end()
-        if name in _NO_SOURCE_TAGS:
+        if is_none(name):
             continue
         if (
             0 <= closes.get(name, 0) < at
         ):  # looked for once for each run of opening tags: many unclosed ones cost nothing
             closes[name] = lowered.find(f"</{name}", at)
         close = closes[name] if name in closes else closes.setdefault(name, lowered.find(f"</{name}", at))
-        if close < 0:
+        if close < 0 or _is_mentioned(text, lowered, opening, close):
             continue
         inner = _FIRST_TAG.match(text, at)
-        if inner and inner[1].lower() not in {*_NO_SOURCE_TAGS, name} and _may_be_list(lowered, name, at, close):
+        if inner and inner[1].lower() != name and not is_none(inner[1]) and _may_be_list(lowered, name, at, close):
             continue
         yield at, close
         at = close + len(name) + 3
+
+
+def _is_mentioned(text: str, lowered: str, opening: re.Match[str], close: int) -> bool:
+    """Whether a sentence only speaks of an element: *cite when the <source> tag has an id*, before the first one opens."""
+    begin = max(text.rfind("\n", max(0, opening.start() - _NEAR), opening.start()) + 1, opening.start() - _NEAR)
+    speaks = text[begin : opening.start()].strip() and _SPEAKS_ON.match(text, opening.end())
+    return bool(speaks) and lowered.find(f"<{opening[1].lower()}", opening.end(), close) >= 0
 
 
 def _lowered(text: str) -> str:
@@ -190,10 +222,26 @@ def triple_quotes(text: str) -> Iterator[Span]:
 
 
 def quotes(text: str) -> Iterator[Span]:
-    for match in _QUOTE.finditer(text):
-        number = next(n for n in range(1, 5) if match[n] is not None)
-        if len(match[number].split()) >= LONG_QUOTE_WORDS:
-            yield match.span(number)
+    """Yield long quotations; a mark that nothing closes near it quotes nothing."""
+    at, closes = 0, dict[str, int]()
+    while opening := _QUOTE.search(text, at):
+        at = opening.end()
+        end = _quote_end(text, opening[0], at, closes)
+        if _LEAST_QUOTED <= end - at <= _MOST_QUOTED and "\n" not in (text[at:end] if opening[0] == '"' else ""):
+            if len(text[at:end].split()) >= LONG_QUOTE_WORDS:
+                yield at, end
+            at = end + 1
+
+
+def _quote_end(text: str, mark: str, at: int, closes: dict[str, int]) -> int:
+    """Return the place of the first sign from *at* on that closes what *mark* opens; -1 where there is none. Each is looked for once."""
+    found = []
+    for sign in _CLOSING[mark]:
+        if 0 <= closes.get(sign, 0) < at or sign not in closes:
+            closes[sign] = text.find(sign, at)
+        if closes[sign] >= 0:
+            found.append(closes[sign])
+    return min(found, default=-1)
 
 
 def json_values(text: str) -> Iterator[Span]:
@@ -247,6 +295,22 @@ def tables(text: str) -> Iterator[Span]:
     for mark in ",\t;":
         if mark in text:
             yield from _runs(text, partial(_same_cells, mark), least=3)
+
+
+def logs(text: str) -> Iterator[Span]:
+    """Yield runs of lines of a log."""
+    yield from _runs(text, lambda _, line: _LOG_LINE.match(line) is not None, least=2)
+
+
+def traces(text: str) -> Iterator[Span]:
+    """Yield traces of a stack, from the line that begins one to the error that it ends in."""
+    if "Traceback (most" in text or "\tat " in text or "    at " in text:
+        yield from _runs(text, _in_trace, least=2)
+
+
+def _in_trace(before: str, line: str) -> bool:
+    starts = line.lstrip().startswith(("Traceback (most", "Exception in thread", "Caused by: "))
+    return starts or bool(before and _STACK_LINE.match(line))
 
 
 def _same_cells(mark: str, before: str, line: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.sidecar.call import sources, transcripts
+from interlock.sidecar.call import answers, sources, transcripts
 
 FACT_LIMIT = 32_768
 NEUTRAL = 0.5
@@ -106,7 +106,7 @@ def read(messages: Sequence[Mapping[str, Any]], *, most_facts: int, tools: Colle
             found = list(_pieces(turn.result, whole=number in searched and sources.data(turn.result)))
             found += [piece for source in parts.sources for piece in _pieces(source.text, whole=source.whole)]
             facts += _facts(number, found)
-            said += _said(f"m{number}e", ANSWERED, _bounded([turn.echo]))
+            said += _said(f"m{number}e", ANSWERED, _bounded([turn.echo, parts.answered]))
             said += _said(f"m{number}u", USER, _bounded([parts.own]))
             question = parts.own or turn.own or question or text
         elif role in _SYSTEM:
@@ -246,12 +246,13 @@ def _runs_on(line: str, following: str) -> bool:
 
 def _told(text: str, tools: Collection[str]) -> tuple[list[str], list[str]]:
     """Return what a system message states, and what it orders. An order with a figure or a name in it states it, too."""
-    parts = sources.read(transcripts.without_examples(text))
+    text = answers.without(transcripts.without_examples(text))
+    parts = sources.read(text)
     if parts.sources and any(source.whole for source in parts.sources):
         found = [piece for source in parts.sources for piece in _pieces(source.text, whole=source.whole)]
         rest = sentences(parts.own)
     else:
-        found, rest = [], sentences(transcripts.without_examples(text))
+        found, rest = [], sentences(text)
     rest = [sentence for sentence in rest if not _is_working(sentence, tools)]
     orders = [sentence for sentence in rest if _is_order(sentence)]
     return [*(sentence for sentence in rest if not _is_order(sentence)), *found], _bounded(orders)

@@ -15,6 +15,7 @@ import structlog
 
 from interlock.domain.errors import Kind, Refused, unavailable
 from interlock.runtime import telemetry
+from interlock.runtime.egress.connections import ReusingTransport
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call.live import ByteSink, Reader
 from interlock.sidecar.openai import fields, strictjson
@@ -85,16 +86,14 @@ class Upstream:
         self._own_key, self._conventions = settings.upstream_api_key, settings.gen_ai_conventions
         self._timeout_s, self._limit = settings.upstream_timeout_s, settings.max_body_bytes
         # Reading the certificate authorities takes memory and time that only TLS is worth.
-        verify, limits = self._base_url.startswith("https://"), httpx.Limits(max_connections=MAX_CONNECTIONS)
-        own = httpx.AsyncHTTPTransport(verify=verify, limits=limits, trust_env=False) if own_url and through else None
+        verify = self._base_url.startswith("https://")
+        straight = ReusingTransport(verify=verify, max_connections=MAX_CONNECTIONS)
         self._client = httpx.AsyncClient(
             headers={"accept": "application/json", "accept-encoding": "identity", "user-agent": USER_AGENT},
             timeout=settings.upstream_timeout_s,
-            limits=limits,
             follow_redirects=False,
             trust_env=False,
-            verify=verify,
-            transport=through(own) if through else None,
+            transport=through(straight if own_url else None) if through else straight,
         )
         # One jar would carry a cookie from one caller's call into another's.
         self._client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))

@@ -122,15 +122,25 @@ class SettlementEffects:
 
         No opening looks at them any more: without this, a charge that was sealed would never count, a stream that was lost would hold
         its budget for ever, and a fan-in would wait for parts that were never sealed. Refused with WINDOW_ALREADY_SETTLED and a fresh
-        token when one was sealed.
+        token when one was sealed; where the budget is spent nothing goes on, and the call stays *refused* for that.
         """
+        try:
+            await self._settled_crowding(refused, left_open, reply, deadline)
+        except Refused as found:
+            if refused.reason != "BUDGET_DEPLETED":
+                raise
+            log.info("session.spent_settled", session_id=refused.metadata["session_id"], reason=found.reason)
+
+    async def _settled_crowding(
+        self, refused: Refused, left_open: str, reply: ResponseHeaders, deadline: Deadline
+    ) -> None:
         session_id, root = refused.metadata["session_id"], refused.metadata["root_session_id"]
         caller_id = refused.metadata.pop("caller_id", "")
         for entry in left_open.split(","):
             window_id, pattern, parents = entry.split(" ")
             sealed = await self._audit.find_window(session_id, window_id, deadline)
             if sealed is None and pattern in {LINEAR, VOID}:  # no other window is released in parts
-                freed = caller_id if refused.reason == "BUDGET_HELD" else None
+                freed = caller_id if refused.reason in {"BUDGET_HELD", "BUDGET_DEPLETED"} else None
                 sealed = await self._lost_stream(session_id, root, window_id, freed, deadline)
             if sealed is not None:
                 await self._close(session_id, window_id, sealed, reply, deadline, most=0)

@@ -75,6 +75,7 @@ def test_what_each_profile_is_about():
 
     assert [one.unaware_callers for one in (observe, enforce, regulated)] == ["observe", "enforce", "enforce"]
     assert [one.review_required for one in (observe, enforce, regulated)] == [False, False, True]
+    assert [one.stuck_by_reviewers for one in (observe, enforce, regulated)] == [False, False, True]
     assert [one.audit_anchor_required for one in (observe, enforce, regulated)] == [False, False, True]
     assert [one.budget_accumulate for one in (observe, enforce, regulated)] == ["min", "min", "sum"]
 

@@ -2820,22 +2820,26 @@ class GetDecisionRecordRequest(_message.Message):
     EXPERIMENT_ID_FIELD_NUMBER: _builtins.int
     AFTER_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    VIEWER_FIELD_NUMBER: _builtins.int
     experiment_id: _builtins.str
     """Id of the experiment's audit chain."""
     after: _builtins.int
     """Number of the last record that the caller has; 0: from the first."""
     limit: _builtins.int
     """Most records to return; 0: all."""
+    viewer: _builtins.str
+    """Person who looks at them; goes into the experiment's chain as CONTENT_VIEWED before anything is answered. Empty: a service reads."""
     def __init__(
         self,
         *,
         experiment_id: _builtins.str = ...,
         after: _builtins.int = ...,
         limit: _builtins.int = ...,
+        viewer: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "experiment_id", b"experiment_id", "limit", b"limit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "experiment_id", b"experiment_id", "limit", b"limit", "viewer", b"viewer"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2870,3 +2874,289 @@ class GetDecisionRecordResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetDecisionRecordResponse: _TypeAlias = GetDecisionRecordResponse  # noqa: Y015
+
+@_typing.final
+class ListedKernel(_message.Message):
+    """ListedKernel is a kernel as its first record tells it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_ID_FIELD_NUMBER: _builtins.int
+    KERNEL_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    OPENED_AT_FIELD_NUMBER: _builtins.int
+    kernel_id: _builtins.str
+    """Id of the kernel's audit chain."""
+    kernel: _builtins.str
+    """Name within its caller's scope; empty where its first record does not say."""
+    scope: _builtins.str
+    """Scope of its caller; empty where its first record does not say."""
+    root_session_id: _builtins.str
+    """Root of the session tree that it belongs to; empty: it belongs to none."""
+    opened_at: _builtins.str
+    """When it began, ISO 8601 in UTC."""
+    def __init__(
+        self,
+        *,
+        kernel_id: _builtins.str = ...,
+        kernel: _builtins.str = ...,
+        scope: _builtins.str = ...,
+        root_session_id: _builtins.str = ...,
+        opened_at: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kernel", b"kernel", "kernel_id", b"kernel_id", "opened_at", b"opened_at", "root_session_id", b"root_session_id", "scope", b"scope"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListedKernel: _TypeAlias = ListedKernel  # noqa: Y015
+
+@_typing.final
+class ListKernelsRequest(_message.Message):
+    """ListKernelsRequest asks for a page."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCOPE_FIELD_NUMBER: _builtins.int
+    KERNEL_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    scope: _builtins.str
+    """Scope of the caller; empty: kernels of all callers."""
+    kernel: _builtins.str
+    """Name; empty: of any name."""
+    limit: _builtins.int
+    """At most so many, 1 to 200; 0: 50."""
+    @_builtins.property
+    def before(self) -> Global___ListedKernel:
+        """The last one of the page before, of which opened_at and kernel_id are read; unset: from the latest on."""
+
+    def __init__(
+        self,
+        *,
+        scope: _builtins.str = ...,
+        kernel: _builtins.str = ...,
+        limit: _builtins.int = ...,
+        before: Global___ListedKernel | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before", b"before", "kernel", b"kernel", "limit", b"limit", "scope", b"scope"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListKernelsRequest: _TypeAlias = ListKernelsRequest  # noqa: Y015
+
+@_typing.final
+class ListKernelsResponse(_message.Message):
+    """ListKernelsResponse carries a page."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNELS_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    """Whether there are more."""
+    @_builtins.property
+    def kernels(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedKernel]:
+        """The latest first."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when they cannot be read."""
+
+    def __init__(
+        self,
+        *,
+        kernels: _abc.Iterable[Global___ListedKernel] | None = ...,
+        more: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kernels", b"kernels", "more", b"more", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListKernelsResponse: _TypeAlias = ListKernelsResponse  # noqa: Y015
+
+@_typing.final
+class ListedExperiment(_message.Message):
+    """ListedExperiment is an experiment as the first record and the last cycle of its chain tell it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXPERIMENT_ID_FIELD_NUMBER: _builtins.int
+    EXPERIMENT_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    OPENED_AT_FIELD_NUMBER: _builtins.int
+    CYCLES_FIELD_NUMBER: _builtins.int
+    LAST_OUTCOME_FIELD_NUMBER: _builtins.int
+    LAST_AT_FIELD_NUMBER: _builtins.int
+    experiment_id: _builtins.str
+    """Id of the experiment's audit chain."""
+    experiment: _builtins.str
+    """Name within its owner's scope."""
+    scope: _builtins.str
+    """Scope of its owner; empty where its first record does not say."""
+    opened_at: _builtins.str
+    """When it began, ISO 8601 in UTC."""
+    cycles: _builtins.int
+    """Number of the last decided cycle; 0: none was decided."""
+    last_outcome: _builtins.str
+    """What the last cycle decided."""
+    last_at: _builtins.str
+    """When that was sealed, ISO 8601 in UTC."""
+    def __init__(
+        self,
+        *,
+        experiment_id: _builtins.str = ...,
+        experiment: _builtins.str = ...,
+        scope: _builtins.str = ...,
+        opened_at: _builtins.str = ...,
+        cycles: _builtins.int = ...,
+        last_outcome: _builtins.str = ...,
+        last_at: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycles", b"cycles", "experiment", b"experiment", "experiment_id", b"experiment_id", "last_at", b"last_at", "last_outcome", b"last_outcome", "opened_at", b"opened_at", "scope", b"scope"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListedExperiment: _TypeAlias = ListedExperiment  # noqa: Y015
+
+@_typing.final
+class ListExperimentsRequest(_message.Message):
+    """ListExperimentsRequest asks for a page."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LIMIT_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    limit: _builtins.int
+    """At most so many, 1 to 200; 0: 50."""
+    @_builtins.property
+    def before(self) -> Global___ListedExperiment:
+        """The last one of the page before, of which opened_at and experiment_id are read; unset: from the latest on."""
+
+    def __init__(
+        self,
+        *,
+        limit: _builtins.int = ...,
+        before: Global___ListedExperiment | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before", b"before", "limit", b"limit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListExperimentsRequest: _TypeAlias = ListExperimentsRequest  # noqa: Y015
+
+@_typing.final
+class ListExperimentsResponse(_message.Message):
+    """ListExperimentsResponse carries a page."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXPERIMENTS_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    """Whether there are more."""
+    @_builtins.property
+    def experiments(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedExperiment]:
+        """The latest first."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when they cannot be read."""
+
+    def __init__(
+        self,
+        *,
+        experiments: _abc.Iterable[Global___ListedExperiment] | None = ...,
+        more: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["experiments", b"experiments", "more", b"more", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListExperimentsResponse: _TypeAlias = ListExperimentsResponse  # noqa: Y015
+
+@_typing.final
+class ListCyclesRequest(_message.Message):
+    """ListCyclesRequest asks for a page of the cycles of one experiment."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXPERIMENT_ID_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    experiment_id: _builtins.str
+    """Id of the experiment's audit chain."""
+    before: _builtins.int
+    """Cycles before the one of this number; 0: from the last one on."""
+    limit: _builtins.int
+    """At most so many, 1 to 200; 0: 50."""
+    def __init__(
+        self,
+        *,
+        experiment_id: _builtins.str = ...,
+        before: _builtins.int = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before", b"before", "experiment_id", b"experiment_id", "limit", b"limit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListCyclesRequest: _TypeAlias = ListCyclesRequest  # noqa: Y015
+
+@_typing.final
+class ListCyclesResponse(_message.Message):
+    """ListCyclesResponse carries a page and the experiment's first record."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPENED_FIELD_NUMBER: _builtins.int
+    CYCLES_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    """Whether there are earlier ones."""
+    @_builtins.property
+    def opened(self) -> _session_pb2.KernelRecord:
+        """The first record, DECISION_OPENED; unset for an experiment that the log does not know."""
+
+    @_builtins.property
+    def cycles(self) -> _containers.RepeatedCompositeFieldContainer[_session_pb2.KernelRecord]:
+        """Records of the type DECISION_CYCLE, the latest first."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when they cannot be read, or the chain does not verify."""
+
+    def __init__(
+        self,
+        *,
+        opened: _session_pb2.KernelRecord | None = ...,
+        cycles: _abc.Iterable[_session_pb2.KernelRecord] | None = ...,
+        more: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["opened", b"opened", "refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycles", b"cycles", "more", b"more", "opened", b"opened", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListCyclesResponse: _TypeAlias = ListCyclesResponse  # noqa: Y015

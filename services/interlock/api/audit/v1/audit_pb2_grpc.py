@@ -175,6 +175,21 @@ class AuditServiceStub:
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordResponse.FromString,
                 _registered_method=True)
+        self.ListKernels = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/ListKernels',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListKernelsRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListKernelsResponse.FromString,
+                _registered_method=True)
+        self.ListExperiments = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/ListExperiments',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListExperimentsRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListExperimentsResponse.FromString,
+                _registered_method=True)
+        self.ListCycles = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/ListCycles',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListCyclesRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListCyclesResponse.FromString,
+                _registered_method=True)
         self.RecordStop = channel.unary_unary(
                 '/interlock.api.audit.v1.AuditService/RecordStop',
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.RecordStopRequest.SerializeToString,
@@ -427,6 +442,27 @@ class AuditServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListKernels(self, request, context):
+        """ListKernels names the kernels that began last, for people. Nothing is verified.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListExperiments(self, request, context):
+        """ListExperiments names the experiments that began last, each with its last cycle, for people. Nothing is verified.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListCycles(self, request, context):
+        """ListCycles reads the records of the cycles of an experiment without their traces, the latest first, from a chain that verifies.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RecordStop(self, request, context):
         """RecordStop records that a person stops a session, as SESSION_TERMINATED with the person and the reason. Whatever the store
         loses afterwards, the session stays ended. Refused with SESSION_NOT_FOUND for a session that the log does not know.
@@ -606,6 +642,21 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.GetDecisionRecord,
                     request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordRequest.FromString,
                     response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordResponse.SerializeToString,
+            ),
+            'ListKernels': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListKernels,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListKernelsRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListKernelsResponse.SerializeToString,
+            ),
+            'ListExperiments': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListExperiments,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListExperimentsRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListExperimentsResponse.SerializeToString,
+            ),
+            'ListCycles': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListCycles,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListCyclesRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListCyclesResponse.SerializeToString,
             ),
             'RecordStop': grpc.unary_unary_rpc_method_handler(
                     servicer.RecordStop,
@@ -1390,6 +1441,87 @@ class AuditService:
             '/interlock.api.audit.v1.AuditService/GetDecisionRecord',
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordRequest.SerializeToString,
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetDecisionRecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListKernels(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/ListKernels',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListKernelsRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListKernelsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListExperiments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/ListExperiments',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListExperimentsRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListExperimentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListCycles(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/ListCycles',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListCyclesRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListCyclesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -126,6 +126,12 @@ class AuditServiceStub:
     """
     GetDecisionRecord: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetDecisionRecordRequest, _audit_pb2.GetDecisionRecordResponse]
     """GetDecisionRecord reads the sealed records of an experiment after one, from a chain that verifies."""
+    ListKernels: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ListKernelsRequest, _audit_pb2.ListKernelsResponse]
+    """ListKernels names the kernels that began last, for people. Nothing is verified."""
+    ListExperiments: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ListExperimentsRequest, _audit_pb2.ListExperimentsResponse]
+    """ListExperiments names the experiments that began last, each with its last cycle, for people. Nothing is verified."""
+    ListCycles: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ListCyclesRequest, _audit_pb2.ListCyclesResponse]
+    """ListCycles reads the records of the cycles of an experiment without their traces, the latest first, from a chain that verifies."""
     RecordStop: _grpc.UnaryUnaryMultiCallable[_audit_pb2.RecordStopRequest, _audit_pb2.RecordStopResponse]
     """RecordStop records that a person stops a session, as SESSION_TERMINATED with the person and the reason. Whatever the store
     loses afterwards, the session stays ended. Refused with SESSION_NOT_FOUND for a session that the log does not know.
@@ -239,6 +245,12 @@ class AuditServiceAsyncStub(AuditServiceStub):
     """
     GetDecisionRecord: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetDecisionRecordRequest, _audit_pb2.GetDecisionRecordResponse]  # type: ignore[assignment]
     """GetDecisionRecord reads the sealed records of an experiment after one, from a chain that verifies."""
+    ListKernels: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListKernelsRequest, _audit_pb2.ListKernelsResponse]  # type: ignore[assignment]
+    """ListKernels names the kernels that began last, for people. Nothing is verified."""
+    ListExperiments: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListExperimentsRequest, _audit_pb2.ListExperimentsResponse]  # type: ignore[assignment]
+    """ListExperiments names the experiments that began last, each with its last cycle, for people. Nothing is verified."""
+    ListCycles: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListCyclesRequest, _audit_pb2.ListCyclesResponse]  # type: ignore[assignment]
+    """ListCycles reads the records of the cycles of an experiment without their traces, the latest first, from a chain that verifies."""
     RecordStop: _aio.UnaryUnaryMultiCallable[_audit_pb2.RecordStopRequest, _audit_pb2.RecordStopResponse]  # type: ignore[assignment]
     """RecordStop records that a person stops a session, as SESSION_TERMINATED with the person and the reason. Whatever the store
     loses afterwards, the session stays ended. Refused with SESSION_NOT_FOUND for a session that the log does not know.
@@ -517,6 +529,30 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_audit_pb2.GetDecisionRecordResponse, _abc.Awaitable[_audit_pb2.GetDecisionRecordResponse]]:
         """GetDecisionRecord reads the sealed records of an experiment after one, from a chain that verifies."""
+
+    @_abc_1.abstractmethod
+    def ListKernels(
+        self,
+        request: _audit_pb2.ListKernelsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.ListKernelsResponse, _abc.Awaitable[_audit_pb2.ListKernelsResponse]]:
+        """ListKernels names the kernels that began last, for people. Nothing is verified."""
+
+    @_abc_1.abstractmethod
+    def ListExperiments(
+        self,
+        request: _audit_pb2.ListExperimentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.ListExperimentsResponse, _abc.Awaitable[_audit_pb2.ListExperimentsResponse]]:
+        """ListExperiments names the experiments that began last, each with its last cycle, for people. Nothing is verified."""
+
+    @_abc_1.abstractmethod
+    def ListCycles(
+        self,
+        request: _audit_pb2.ListCyclesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.ListCyclesResponse, _abc.Awaitable[_audit_pb2.ListCyclesResponse]]:
+        """ListCycles reads the records of the cycles of an experiment without their traces, the latest first, from a chain that verifies."""
 
     @_abc_1.abstractmethod
     def RecordStop(

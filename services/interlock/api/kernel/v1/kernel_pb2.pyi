@@ -1249,22 +1249,28 @@ class AbortRequest(_message.Message):
     KERNEL_FIELD_NUMBER: _builtins.int
     PERMIT_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
+    EVEN_UNSEEN_FIELD_NUMBER: _builtins.int
     kernel: _builtins.str
     """Name of the kernel."""
     permit: _builtins.str
     """Key of the permit."""
     key: _builtins.str
     """Idempotency key of this call."""
+    even_unseen: _builtins.bool
+    """Also where nothing of the permit's key is there: a permit that is still on its way is then refused with KERNEL_PERMIT_ABORTED when it
+    comes, as long as keys are remembered. For whoever asked for a permit and was not answered. false: refused as KERNEL_EXECUTION_UNKNOWN.
+    """
     def __init__(
         self,
         *,
         kernel: _builtins.str = ...,
         permit: _builtins.str = ...,
         key: _builtins.str = ...,
+        even_unseen: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["kernel", b"kernel", "key", b"key", "permit", b"permit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["even_unseen", b"even_unseen", "kernel", b"kernel", "key", b"key", "permit", b"permit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

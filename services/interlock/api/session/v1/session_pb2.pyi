@@ -3025,6 +3025,8 @@ class StepKernelRequest(_message.Message):
     RETURN_TICKET_FIELD_NUMBER: _builtins.int
     HAVE_FIELD_NUMBER: _builtins.int
     HAVE_LINK_FIELD_NUMBER: _builtins.int
+    SEALED_FIELD_NUMBER: _builtins.int
+    SEALED_LINK_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     """Scope of the caller."""
     root_session_id: _builtins.str
@@ -3033,6 +3035,10 @@ class StepKernelRequest(_message.Message):
     """Number of the last record that the caller has in hand, and seals: it is not sent again, nor what is before it. 0: none."""
     have_link: _builtins.str
     """Link of that record: where the store has another one of that number, all are sent."""
+    sealed: _builtins.int
+    """Number of the last record that the caller knows to be sealed: noted before the step, as AcknowledgeKernel would. 0: none."""
+    sealed_link: _builtins.str
+    """Link of that record: where the store has another one of that number, nothing is noted."""
     @_builtins.property
     def open(self) -> _kernel_pb2.OpenRequest:
         """Create or join."""
@@ -3130,10 +3136,12 @@ class StepKernelRequest(_message.Message):
         return_ticket: _kernel_pb2.ReturnTicketRequest | None = ...,
         have: _builtins.int = ...,
         have_link: _builtins.str = ...,
+        sealed: _builtins.int = ...,
+        sealed_link: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "return_ticket", b"return_ticket", "rollback", b"rollback", "settle", b"settle", "ticket", b"ticket"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "have", b"have", "have_link", b"have_link", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "return_ticket", b"return_ticket", "rollback", b"rollback", "root_session_id", b"root_session_id", "scope", b"scope", "settle", b"settle", "ticket", b"ticket"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "have", b"have", "have_link", b"have_link", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "return_ticket", b"return_ticket", "rollback", b"rollback", "root_session_id", b"root_session_id", "scope", b"scope", "sealed", b"sealed", "sealed_link", b"sealed_link", "settle", b"settle", "ticket", b"ticket"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_ask: _TypeAlias = _typing.Literal["open", "describe", "evaluate", "execute", "permit", "confirm", "abort", "rollback", "lease", "give_back", "emergency", "begin_saga", "end_saga", "claim", "settle", "open_child", "ticket", "return_ticket"]  # noqa: Y015
     _WhichOneofArgType_ask: _TypeAlias = _typing.Literal["ask", b"ask"]  # noqa: Y015
@@ -3228,6 +3236,76 @@ class StepKernelResponse(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_answer) -> _WhichOneofReturnType_answer | None: ...
 
 Global___StepKernelResponse: _TypeAlias = StepKernelResponse  # noqa: Y015
+
+@_typing.final
+class StepKernelsRequest(_message.Message):
+    """StepKernelsRequest asks several things of one kernel."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEPS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___StepKernelRequest]:
+        """What is asked, 1 to 64: of the same scope, root and kernel, and all but open, describe and evaluate. What the caller has in hand,
+        and what it knows to be sealed, is told with the first.
+        """
+
+    def __init__(
+        self,
+        *,
+        steps: _abc.Iterable[Global___StepKernelRequest] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["steps", b"steps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StepKernelsRequest: _TypeAlias = StepKernelsRequest  # noqa: Y015
+
+@_typing.final
+class StepKernelsResponse(_message.Message):
+    """StepKernelsResponse is the answers, and what must be sealed before any of them is given."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KERNEL_ID_FIELD_NUMBER: _builtins.int
+    UNSEALED_FIELD_NUMBER: _builtins.int
+    FULL_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    kernel_id: _builtins.str
+    """Id of the kernel's audit chain."""
+    full: _builtins.bool
+    """Always false: each answer has its own."""
+    @_builtins.property
+    def unsealed(self) -> _containers.RepeatedCompositeFieldContainer[Global___KernelRecord]:
+        """Records that are not known to be sealed, in order."""
+
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___StepKernelResponse]:
+        """One for each step, in order, without records."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when there is no answer."""
+
+    def __init__(
+        self,
+        *,
+        kernel_id: _builtins.str = ...,
+        unsealed: _abc.Iterable[Global___KernelRecord] | None = ...,
+        full: _builtins.bool = ...,
+        answers: _abc.Iterable[Global___StepKernelResponse] | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "full", b"full", "kernel_id", b"kernel_id", "refusal", b"refusal", "unsealed", b"unsealed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StepKernelsResponse: _TypeAlias = StepKernelsResponse  # noqa: Y015
 
 @_typing.final
 class ReadKernelRequest(_message.Message):

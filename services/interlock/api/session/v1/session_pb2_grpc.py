@@ -130,6 +130,11 @@ class SessionServiceStub:
                 request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelResponse.FromString,
                 _registered_method=True)
+        self.StepKernels = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/StepKernels',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelsRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelsResponse.FromString,
+                _registered_method=True)
         self.AcknowledgeKernel = channel.unary_unary(
                 '/interlock.api.session.v1.SessionService/AcknowledgeKernel',
                 request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeKernelRequest.SerializeToString,
@@ -316,6 +321,15 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StepKernels(self, request, context):
+        """StepKernels decides what several calls ask of one kernel, in their order, in one call of the store. Each is answered as StepKernel
+        would answer it, with a refusal of its own. Refused as a whole with KERNEL_NOT_FOUND or KERNEL_STATE_UNVERIFIED, as StepKernel, and
+        with INVALID_ARGUMENT (KERNEL_STEPS_INVALID) for none, too many, or steps of several kernels.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def AcknowledgeKernel(self, request, context):
         """AcknowledgeKernel says that the records of a kernel are sealed up to one. Idempotent.
         """
@@ -444,6 +458,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.StepKernel,
                     request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelRequest.FromString,
                     response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelResponse.SerializeToString,
+            ),
+            'StepKernels': grpc.unary_unary_rpc_method_handler(
+                    servicer.StepKernels,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelsRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelsResponse.SerializeToString,
             ),
             'AcknowledgeKernel': grpc.unary_unary_rpc_method_handler(
                     servicer.AcknowledgeKernel,
@@ -980,6 +999,33 @@ class SessionService:
             '/interlock.api.session.v1.SessionService/StepKernel',
             interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelRequest.SerializeToString,
             interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StepKernels(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/StepKernels',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelsRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.StepKernelsResponse.FromString,
             options,
             channel_credentials,
             insecure,

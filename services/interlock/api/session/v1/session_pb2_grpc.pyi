@@ -110,6 +110,11 @@ class SessionServiceStub:
     """StepKernel decides what is asked of a kernel, in one step of the store. Its answer may be given to the caller once every
     record in it is sealed. Refused with KERNEL_NOT_FOUND or KERNEL_STATE_UNVERIFIED where RestoreKernel has to come first.
     """
+    StepKernels: _grpc.UnaryUnaryMultiCallable[_session_pb2.StepKernelsRequest, _session_pb2.StepKernelsResponse]
+    """StepKernels decides what several calls ask of one kernel, in their order, in one call of the store. Each is answered as StepKernel
+    would answer it, with a refusal of its own. Refused as a whole with KERNEL_NOT_FOUND or KERNEL_STATE_UNVERIFIED, as StepKernel, and
+    with INVALID_ARGUMENT (KERNEL_STEPS_INVALID) for none, too many, or steps of several kernels.
+    """
     AcknowledgeKernel: _grpc.UnaryUnaryMultiCallable[_session_pb2.AcknowledgeKernelRequest, _session_pb2.AcknowledgeKernelResponse]
     """AcknowledgeKernel says that the records of a kernel are sealed up to one. Idempotent."""
     RestoreKernel: _grpc.UnaryUnaryMultiCallable[_session_pb2.RestoreKernelRequest, _session_pb2.RestoreKernelResponse]
@@ -205,6 +210,11 @@ class SessionServiceAsyncStub(SessionServiceStub):
     StepKernel: _aio.UnaryUnaryMultiCallable[_session_pb2.StepKernelRequest, _session_pb2.StepKernelResponse]  # type: ignore[assignment]
     """StepKernel decides what is asked of a kernel, in one step of the store. Its answer may be given to the caller once every
     record in it is sealed. Refused with KERNEL_NOT_FOUND or KERNEL_STATE_UNVERIFIED where RestoreKernel has to come first.
+    """
+    StepKernels: _aio.UnaryUnaryMultiCallable[_session_pb2.StepKernelsRequest, _session_pb2.StepKernelsResponse]  # type: ignore[assignment]
+    """StepKernels decides what several calls ask of one kernel, in their order, in one call of the store. Each is answered as StepKernel
+    would answer it, with a refusal of its own. Refused as a whole with KERNEL_NOT_FOUND or KERNEL_STATE_UNVERIFIED, as StepKernel, and
+    with INVALID_ARGUMENT (KERNEL_STEPS_INVALID) for none, too many, or steps of several kernels.
     """
     AcknowledgeKernel: _aio.UnaryUnaryMultiCallable[_session_pb2.AcknowledgeKernelRequest, _session_pb2.AcknowledgeKernelResponse]  # type: ignore[assignment]
     """AcknowledgeKernel says that the records of a kernel are sealed up to one. Idempotent."""
@@ -412,6 +422,17 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_pb2.StepKernelResponse, _abc.Awaitable[_session_pb2.StepKernelResponse]]:
         """StepKernel decides what is asked of a kernel, in one step of the store. Its answer may be given to the caller once every
         record in it is sealed. Refused with KERNEL_NOT_FOUND or KERNEL_STATE_UNVERIFIED where RestoreKernel has to come first.
+        """
+
+    @_abc_1.abstractmethod
+    def StepKernels(
+        self,
+        request: _session_pb2.StepKernelsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.StepKernelsResponse, _abc.Awaitable[_session_pb2.StepKernelsResponse]]:
+        """StepKernels decides what several calls ask of one kernel, in their order, in one call of the store. Each is answered as StepKernel
+        would answer it, with a refusal of its own. Refused as a whole with KERNEL_NOT_FOUND or KERNEL_STATE_UNVERIFIED, as StepKernel, and
+        with INVALID_ARGUMENT (KERNEL_STEPS_INVALID) for none, too many, or steps of several kernels.
         """
 
     @_abc_1.abstractmethod

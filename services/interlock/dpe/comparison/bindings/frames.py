@@ -24,8 +24,8 @@ from interlock.dpe.comparison.bindings.moods import (
     prefers,
 )
 from interlock.dpe.comparison.bindings.phrases import CAUSES, phrases_of
+from interlock.dpe.comparison.bindings.relations.successions import SUCCEED, succession
 from interlock.dpe.comparison.bindings.slots import CLAUSES, PARTICLES, Slots, slots_of
-from interlock.dpe.comparison.bindings.successions import SUCCEED, succession
 from interlock.dpe.text.wordlists import word_set
 
 _AS_ROLE = word_set("join serve work act appoint name hire elect nominate confirm")

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from interlock.dpe.comparison.bindings.causes import causes
 from interlock.dpe.comparison.bindings.clauses import SenseBag, clauses
 from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.comparison.bindings.frames import PredicateFrame, frames
 from interlock.dpe.comparison.bindings.limits import Limit, degree, limits
-from interlock.dpe.comparison.bindings.needs import Need, needs
-from interlock.dpe.comparison.bindings.norms import Normed, norms
-from interlock.dpe.comparison.bindings.order import Order, orders
+from interlock.dpe.comparison.bindings.relations.causes import causes
+from interlock.dpe.comparison.bindings.relations.needs import Need, needs
+from interlock.dpe.comparison.bindings.relations.norms import Normed, norms
+from interlock.dpe.comparison.bindings.relations.order import Order, orders
 from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, Parted, parted
 from interlock.dpe.comparison.bindings.stretches.pieces import Piece, pieces, whole
 from interlock.dpe.comparison.bindings.stretches.ties import NONE, Ties, ties

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
-from interlock.dpe.comparison.bindings.needs import Need
 from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.bindings.relations.needs import Need
 
 
 def turned_need(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:

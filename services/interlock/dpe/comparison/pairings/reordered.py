@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
-from interlock.dpe.comparison.bindings.order import Order
 from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.bindings.relations.order import Order
 
 _MOSTLY = 0.5
 

@@ -17,7 +17,9 @@ from interlock.dpe.document import Claim, Distortion, NliScores
 from interlock.dpe.grounding import attribution
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
+from interlock.dpe.grounding.placing.copied_rows import RowVerdict, row_verdict
 from interlock.dpe.grounding.placing.derivations import derived
+from interlock.dpe.grounding.placing.keyed import other_amounts
 from interlock.dpe.grounding.placing.misplaced import (
     findings,
     holds,
@@ -26,7 +28,9 @@ from interlock.dpe.grounding.placing.misplaced import (
     not_extreme_of_list,
     row_findings,
 )
+from interlock.dpe.grounding.placing.pins import Pinned, pinned
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, of_texts, scopes
+from interlock.dpe.grounding.placing.states import RecordStates, stated
 from interlock.dpe.grounding.support import Vocabulary
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Floats, Inference
@@ -41,6 +45,8 @@ from interlock.dpe.values.reckoning.derived import DIFFERS, DOWN, UP, words_of
 
 SURE = NliScores(0.97, 0.02, 0.01)
 REFUTED = NliScores(0.02, 0.08, 0.90)
+UNSURE = NliScores(0.30, 0.60, 0.10)
+"""What is left of a denial by the model where a field has the state that the claim gives it."""
 MOST_STRANGE = 2
 MOST_CLAIMS = 400
 MOST_SAID = 40
@@ -94,7 +100,9 @@ class Reckoning:
     supported: bool
     premise: str = ""
     rest: bool = False
-    """Whether the claim counts what its source leaves, so that its *not* negates no sentence."""
+    """Whether the claim counts what its source leaves, or says *not* as a field does, so that its *not* negates no sentence."""
+    agreed: bool = False
+    """Whether the fields of the sources have the states that the claim gives them."""
 
 
 def settle(
@@ -109,7 +117,7 @@ def settle(
 ) -> dict[str, ClaimEvidence]:
     """Return the evidence with what calculation adds to it. *own* are the user's words, whose values may be operands."""
     rows = {claim.claim_id for claim in claims if (row := cells_of(claim.text)) is not None and not _answers(row[1])}
-    if not rows and not any(read(claim.text).values for claim in claims[:MOST_CLAIMS]):
+    if not (rows or envelope.cut.records or any(read(claim.text).values for claim in claims[:MOST_CLAIMS])):
         return dict(evidence)
     known = scopes(envelope)
     said = of_texts([text for text in own.splitlines() if text.strip()][-MOST_SAID:], len(known.all))
@@ -123,12 +131,59 @@ def settle(
             break
         if evidence[claim.claim_id].copied:
             continue
-        settled = _settled(claim, known, said, vocabulary, around[claim.claim_id])
+        of_states = stated(claim, known)
+        settled = _with_states(
+            _settled(claim, known, said, vocabulary, around[claim.claim_id], agreed=of_states.agree), of_states, claim
+        )
+        settled = _with_pins(settled, pinned(claim, envelope.facts))
+        settled = _with_row(settled, row_verdict(claim, known))
         if settled is not None:
             reckonings[claim.claim_id] = settled
             found[claim.claim_id] = _with(evidence[claim.claim_id], settled)
     rests = rows | {name for name, reckoned in reckonings.items() if reckoned.rest}
     return {name: replace(each, tabular=each.source in tabular or name in rests) for name, each in found.items()}
+
+
+def _with_states(settled: Reckoning | None, of_states: RecordStates, claim: Claim) -> Reckoning | None:
+    """Return what calculation shows with what the states of fields show: of a claim without values that is all."""
+    if not (of_states.moved or of_states.premises):
+        return settled
+    shown = settled or Reckoning(frozenset(), (), supported=False)
+    if of_states.moved:
+        return replace(shown, moved=(*shown.moved, *of_states.moved), supported=False)
+    bare = all(value.vague for value in read(claim.text).values)
+    borne = of_states.whole and bare and not shown.moved
+    return replace(
+        shown, supported=shown.supported or borne, premise=shown.premise or " ".join(of_states.premises), rest=True,
+        agreed=True,
+    )  # fmt: skip
+
+
+def _with_pins(settled: Reckoning | None, of_pins: Pinned) -> Reckoning | None:
+    """Return what is shown with the versions that the sources give to what a claim names."""
+    if not (of_pins.settled or of_pins.moved):
+        return settled
+    shown = settled or Reckoning(frozenset(), (), supported=False)
+    return replace(
+        shown, values=shown.values | of_pins.settled, moved=(*shown.moved, *of_pins.moved),
+        supported=shown.supported and not of_pins.moved,
+    )  # fmt: skip
+
+
+def _with_row(settled: Reckoning | None, verdict: RowVerdict) -> Reckoning | None:
+    """Return what is shown with what the record of a row says of it."""
+    if not (verdict.moved or verdict.agreeing):
+        return settled
+    shown = settled or Reckoning(frozenset(), (), supported=False)
+    texts = frozenset(
+        text for cell in verdict.agreeing for value in read(cell).values for text in (value.text, *_figures(value.text))
+    )
+    known = {one.type for one in verdict.moved}
+    moved = (*verdict.moved, *(one for one in shown.moved if one.type not in known))
+    return replace(
+        shown, values=shown.values | texts | frozenset(verdict.agreeing), moved=moved, premise=shown.premise or verdict.premise,
+        supported=not moved and (shown.supported or verdict.whole), agreed=shown.agreed or (verdict.whole and not moved),
+    )  # fmt: skip
 
 
 def _answers(cells: Sequence[tuple[str, str]]) -> bool:
@@ -151,16 +206,17 @@ def _around(claims: Sequence[Claim], sentences: Mapping[str, str]) -> dict[str, 
 
 
 def _with(evidence: ClaimEvidence, settled: Reckoning) -> ClaimEvidence:
-    added = replace(evidence, settled=settled.values, moved=settled.moved)
+    added = replace(evidence, settled=settled.values, moved=settled.moved, agreed=settled.agreed)
     if settled.moved:
         return replace(added, scores=REFUTED, plain_scores=REFUTED)
     if not settled.supported:
-        return added
+        denied = settled.agreed and evidence.scores.contradiction > evidence.scores.entailment
+        return replace(added, scores=UNSURE, plain_scores=UNSURE) if denied else added
     return replace(added, scores=SURE, plain_scores=SURE, premise=settled.premise or evidence.premise, calculated=True)
 
 
 def _settled(
-    claim: Claim, known: Scopes, said: Sequence[Scope], vocabulary: Vocabulary, around: str
+    claim: Claim, known: Scopes, said: Sequence[Scope], vocabulary: Vocabulary, around: str, *, agreed: bool
 ) -> Reckoning | None:
     if not known.all or not read(claim.text).values:
         return None
@@ -179,6 +235,7 @@ def _settled(
         *findings(reading, values, untold, named, known),
         *not_extreme_of_list(reading, values, pool),
     )
+    moved = moved or tuple(other_amounts(reading, values, [values[n] for n in found.made], untold, known))
     keyed = found.stated if text != claim.text else frozenset()  # the unit of a field stands in its key
     shown = found.made | found.bound | keyed if not moved else found.made
     texts = frozenset(each for n in shown for each in (values[n].text, *_figures(values[n].text)))
@@ -188,7 +245,7 @@ def _settled(
         and bool(found.new or (found.bound and (named or nouned)))
         and vocabulary.strange(_without_operations(claim.text)) <= MOST_STRANGE
         and not moved
-        and (bool(found.rest) or not _is_negated(reading))
+        and (bool(found.rest) or agreed or not _is_negated(reading))
         and not _doubtful(reading, words, [values[n] for n in sorted(found.stated)], pool, named)
     )
     used = [scope.text for scope in (named or pool) if any(holds(values[n], scope) for n in found.covered)]

@@ -15,7 +15,7 @@ from interlock.dpe.grounding.placing.scopes import Scope, Scopes, Slot
 from interlock.dpe.text.wordlists import word_set
 
 _COMPARING = word_set("than unlike instead whereas while both except not")
-_SHORTEST = 3
+_SHORTEST, _SHORTEST_OWN = 3, 2
 
 
 def taken(claim: Claim, known: Scopes) -> Iterator[Distortion]:
@@ -26,7 +26,7 @@ def taken(claim: Claim, known: Scopes) -> Iterator[Distortion]:
     text = f" {' '.join(words)} "
     for scope in _named(text, known):
         for place, slot in enumerate(scope.slots):
-            if not _is_wordy(slot) or slot is _identity(scope) or _has(text, slot.written):
+            if not _is_wordy(slot, _SHORTEST_OWN) or slot is _identity(scope) or _has(text, slot.written):
                 continue
             others = (each.slots[place] for each in known.siblings(scope) if place < len(each.slots))
             other = next((o for o in others if _is_wordy(o) and _has(text, o.written) and not _is_own(o, scope)), None)
@@ -34,6 +34,37 @@ def taken(claim: Claim, known: Scopes) -> Iterator[Distortion]:
                 yield Distortion(
                     ENTITY_SUBSTITUTED, slot.field.value, other.field.value, scope.fact_id, slot.field.key.noun
                 )
+
+
+def shared(claim: Claim, known: Scopes) -> Iterator[Distortion]:
+    """Yield each cell in words that *claim* gives to two records together, *X and Y are*, and that only one of them has."""
+    words = _plain(claim.text).split()
+    if any(word in _COMPARING - {"both"} or is_negator(word) for word in words):
+        return
+    text = f" {' '.join(words)} "
+    for one, other in _joined(text, known):
+        for slot, beside in zip(one.slots, other.slots, strict=True):
+            told = [each for each in (slot, beside) if _is_wordy(each) and _has(text, each.written)]
+            untold = [each for each in (slot, beside) if each not in told]
+            named = slot is _identity(one) or beside is _identity(other)
+            if len(told) == len(untold) == 1 and _is_wordy(untold[0], _SHORTEST_OWN) and not named:
+                yield Distortion(
+                    ENTITY_SUBSTITUTED, untold[0].field.value, told[0].field.value, one.fact_id, slot.field.key.noun
+                )
+
+
+def _joined(text: str, known: Scopes) -> Iterator[tuple[Scope, Scope]]:
+    """Yield the two records of a group that a text names one after the other, and no third."""
+    groups: dict[frozenset[str], list[Scope]] = {}
+    for scope in known.all:
+        identity = _identity(scope)
+        if identity is not None and _has(text, identity.written):
+            groups.setdefault(scope.group, []).append(scope)
+    for named in groups.values():
+        marks = [identity.written for scope in named if (identity := _identity(scope)) is not None]
+        together = len(named) == 2 and any(f" {a} and {b} " in text for a, b in (marks, marks[::-1]))
+        if together and len(named[0].slots) == len(named[1].slots):
+            yield named[0], named[1]
 
 
 def _named(text: str, known: Scopes) -> Iterator[Scope]:
@@ -50,9 +81,9 @@ def _identity(scope: Scope) -> Slot | None:
     return next((slot for slot in scope.slots if _plain(slot.field.value) in scope.marks), None)
 
 
-def _is_wordy(slot: Slot) -> bool:
+def _is_wordy(slot: Slot, shortest: int = _SHORTEST) -> bool:
     value = slot.field.value
-    return not slot.values and len(value) >= _SHORTEST and any(map(str.isalpha, value)) and value not in {"yes", "no"}
+    return not slot.values and len(value) >= shortest and any(map(str.isalpha, value)) and value not in {"yes", "no"}
 
 
 def _is_own(slot: Slot, scope: Scope) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from interlock.dpe.comparison.cues import ENTITY_SUBSTITUTED, NEGATION_FLIP, NUMBER_CHANGED
 from interlock.dpe.document import Claim, Distortion
+from interlock.dpe.grounding.placing.copied_rows import identified
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, Slot, stems_of
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.cells import cells_of, label_of
@@ -74,16 +75,19 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 def _stated(key: str, value: str, claim_id: str) -> _Stated:
     named = read_key(key)
-    return _Stated(stems_of(named.noun), named.written(value), claim_id)
+    stems = stems_of(named.noun)
+    worded = frozenset(each for each in stems if len(each) > 1)  # the letter of a unit: oven_c
+    return _Stated(worded or stems, named.written(value), claim_id)
 
 
 def _compared(stated: Sequence[_Stated], known: Scopes) -> Iterator[tuple[_Stated, Distortion]]:
     if len(stated) < _LEAST_FIELDS:
         return
-    values = {_plain(field.value) for field in stated}
+    values = [field.value for field in stated]
     pools: dict[str, list[Scope]] = {}
     for scope in known.all:
-        alone = scope.slots and (not known.siblings(scope) or any(mark in values for mark in scope.marks))
+        siblings = known.siblings(scope)
+        alone = scope.slots and (not siblings or identified(values, [scope, *siblings]) is scope)
         if alone:
             pools.setdefault(scope.fact_id, []).append(scope)
     for pool in pools.values():

@@ -25,10 +25,13 @@ _LEAST = word_set("cheapest lowest smallest least shortest earliest fewest young
 _MOST = word_set(
     "highest largest biggest most longest latest dearest greatest oldest heaviest fastest maximum priciest"
 )
-_OF_MONEY = word_set("cheapest dearest priciest")
+_OF_MONEY = word_set("cheapest dearest priciest expensive")
+_CLOSES_KIND = word_set("is was are were at costs overall here")
+"""Words after the noun of an extreme that narrow no kind: *the cheapest article at*, not *the cheapest article with*."""
 _AFTER_EXTREME = word_set("is was are were one option choice at of would")
 _LISTS = frozenset({",", "and", "or", "&", "/"})
 _LEAST_LISTED = 3
+_EXACT = 1e-6
 _COMPARES = word_set("from than compared versus vs against before previous previously after unlike instead both")
 
 
@@ -87,13 +90,24 @@ def _of_another(
                 continue
             own = next((each for each in slot.values if comparable(value, each)), None)
             others = [each for s in siblings if place < len(s.slots) for each in s.slots[place].values]
-            if own is None or any(same(own, each) for each in values):
+            if own is None or any(same(own, each) for each in values) or _is_multiple(value, own, values, record):
                 continue  # a claim that states the record's own value compares it
             taken = any(same(value, each) for each in others) or (value in untold and own.unit and not value.vague)
             if taken and (_about(reading, value, slot, record) or _is_only_there(value, place, siblings, known)):
                 kind = DATE_SHIFTED if value.moment is not None else NUMBER_CHANGED
                 yield Distortion(kind, own.text, value.text, record.fact_id)
                 break
+
+
+def _is_multiple(value: Value, own: Value, values: Sequence[Value], record: Scope) -> bool:
+    """Whether a sum of money is a field's times a count of the record or of the claim: two kettles, at so much each."""
+    if value.kind != MONEY:
+        return False
+    counts = [each for each in (*values, *(operand.value for operand in record.operands)) if not each.unit]
+    return any(
+        value.amount and own.amount and each.amount and abs(value.amount - own.amount * each.amount) < _EXACT
+        for each in counts
+    )
 
 
 def _is_only_there(value: Value, place: int, siblings: Sequence[Scope], known: Scopes) -> bool:
@@ -192,14 +206,17 @@ def _not_extreme(reading: ValuesRead, record: Scope, known: Scopes) -> Iterator[
     place = next((n for n, word in enumerate(words) if word in _LEAST | _MOST), None)
     if place is None or words[max(0, place - 1)] in {"second", "third", "next"} or "one" in words[:place]:
         return
-    following = words[place + 1] if place + 1 < len(words) else ""
+    priced = place + 1 < len(words) and words[place] in {"most", "least"} and words[place + 1] == "expensive"
+    following, beyond = (words[place + priced + n] if place + priced + n < len(words) else "" for n in (1, 2))
     least, bag = words[place] in _LEAST, frame(reading.text).bag
     for number, slot in enumerate(record.slots):
         own = slot.values[0] if len(slot.values) == 1 else None
         if own is None or own.amount is None or slot.written in record.marks:
             continue
-        meant = own.kind == MONEY if words[place] in _OF_MONEY else bool(slot.noun) and slot.noun <= bag
+        of_money = priced or words[place] in _OF_MONEY
+        meant = own.kind == MONEY if of_money else bool(slot.noun) and slot.noun <= bag
         plain = following in _AFTER_EXTREME or not following.isalpha() or stem(following) in slot.noun
+        plain = plain or (of_money and (beyond in _CLOSES_KIND or not beyond.isalpha()))
         others = [
             s.slots[number].values[0]
             for s in known.siblings(record)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.tables.records import Field, Record
+from interlock.dpe.grounding.tables.record import Field, Record
 from interlock.dpe.text.folding import fold
 from interlock.dpe.text.lexing import WORD, Lexeme, at, lex
 from interlock.dpe.text.memory.remembered import STORE
@@ -23,6 +23,7 @@ from interlock.dpe.values.quantities import Value
 from interlock.dpe.values.reckoning.derived import Operand
 
 MOST_SCOPES = 400
+_SHORTEST_PLURAL = 3
 _JOINS = frozenset({",", ";", ":", "and", "but", "(", ")", "–", "—"})
 _MARKING = word_set(
     "id name number title code year quarter month date day ref reference key label plan model sku city country"
@@ -40,7 +41,7 @@ class Slot:
     @property
     def written(self) -> str:
         """The value as marks are compared."""
-        return _plain(self.field.value)
+        return plain(self.field.value)
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,13 @@ class Scope:
     group: frozenset[str] = frozenset()
     marks: tuple[str, ...] = ()
     when: int | None = None
+    absent: tuple[str, ...] = ()
+    """The keys of a record that have no value."""
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys of a record, those without a value among them."""
+        return self.group | {noun.lower() for noun in self.absent}
 
 
 @dataclass(frozen=True)
@@ -66,16 +74,21 @@ class Scopes:
 
     def named(self, text: str) -> dict[frozenset[str], list[Scope]]:
         """Return the records whose marks a text has, by group. Of a group without a mark in the text there is none."""
-        plain = f" {_plain(text)} "
+        folded = f" {plain(text)} "
         found: dict[frozenset[str], list[Scope]] = defaultdict(list)
         for scope in self.all:
-            if scope.marks and any(f" {mark} " in plain for mark in scope.marks):
+            if scope.marks and any(_has(folded, mark) for mark in scope.marks):
                 found[scope.group].append(scope)
         return dict(found)
 
     def siblings(self, scope: Scope) -> list[Scope]:
         """Return the other records of the group of a record."""
         return [each for each in self.all if each.group == scope.group and each.number != scope.number and each.slots]
+
+
+def _has(folded: str, mark: str) -> bool:
+    """Whether a text has a mark as a whole, or several of what it names: *kettles* for *kettle*."""
+    return f" {mark} " in folded or (mark[-1:].isalpha() and len(mark) > _SHORTEST_PLURAL and f" {mark}s " in folded)
 
 
 def stems_of(text: str) -> frozenset[str]:
@@ -147,7 +160,10 @@ def _of_record(record: Record, fact_id: str, number: int) -> Scope:
         for value in slot.values
     )
     group = frozenset(slot.field.key.noun.lower() for slot in slots)
-    return Scope(number, fact_id, record.sentence, stems_of(record.sentence), operands, slots, group, when=when)
+    absent = tuple(key.noun for key in record.absent)
+    return Scope(
+        number, fact_id, record.sentence, stems_of(record.sentence), operands, slots, group, when=when, absent=absent
+    )
 
 
 def _slot(field: Field) -> Slot:
@@ -163,20 +179,27 @@ def _marked(found: Sequence[Scope]) -> list[Scope]:
     groups: dict[frozenset[str], list[Scope]] = defaultdict(list)
     for scope in found:
         if scope.slots:
-            groups[scope.group].append(scope)
-    return [replace(scope, marks=_marks(scope, groups[scope.group])) if scope.slots else scope for scope in found]
+            groups[scope.keys].append(scope)
+    return [replace(scope, marks=_marks(scope, groups[scope.keys])) if scope.slots else scope for scope in found]
 
 
 def _marks(scope: Scope, group: Sequence[Scope]) -> tuple[str, ...]:
     marks = []
     for place, slot in enumerate(scope.slots):
-        written = _plain(slot.field.value)
+        written = plain(slot.field.value)
         if not written or not _may_mark(slot, place):
             continue
-        same = [each for each in group if place < len(each.slots) and _plain(each.slots[place].field.value) == written]
+        same = [each for each in group if _states(each, place, slot, written)]
         if len(same) < len(group) and len(same) == 1:
             marks.append(written)
     return tuple(marks)
+
+
+def _states(scope: Scope, place: int, slot: Slot, written: str) -> bool:
+    """Whether a record has a value in a field: at its place, or under its key where a key before it has no value."""
+    at = scope.slots[place : place + 1]
+    own = at if not scope.absent else [each for each in scope.slots if each.field.key == slot.field.key]
+    return any(each.written == written for each in own)
 
 
 def _may_mark(slot: Slot, place: int) -> bool:
@@ -189,5 +212,6 @@ def _may_mark(slot: Slot, place: int) -> bool:
     return last[0] in _MARKING or (any(map(str.isalpha, value)) and (place == 0 or value[:1].isupper()))
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return a text as marks are compared: its letters and digits, folded."""
     return " ".join("".join(c if c.isalnum() else " " for c in text.casefold()).split())

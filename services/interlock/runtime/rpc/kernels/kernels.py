@@ -7,7 +7,7 @@ made what the chain says, and asked again: an action that is not in the chain wa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,9 +16,11 @@ import structlog
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.kernel.v1 import kernel_pb2
 from interlock.api.session.v1 import session_pb2
-from interlock.domain.errors import Refused, invalid, unavailable
+from interlock.domain.errors import Kind, Refused, invalid, unavailable
 from interlock.domain.ids import SessionId
 from interlock.runtime.rpc.deadline import Deadline
+from interlock.runtime.rpc.errors import from_message
+from interlock.runtime.rpc.kernels.gathering import Answer, Gathering, Passing
 from interlock.runtime.rpc.kernels.sealing import NONE_IN_HAND, InHand, Sealing
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
@@ -32,9 +34,16 @@ PAGE = 500
 LAST_RECORD = 2**63 - 1
 """Highest number that a record can have."""
 
-A = TypeVar("A", session_pb2.StepKernelResponse, session_pb2.ReadKernelResponse, session_pb2.DecideCompensationResponse)
+A = TypeVar(
+    "A", session_pb2.StepKernelResponse, session_pb2.StepKernelsResponse, session_pb2.ReadKernelResponse,
+    session_pb2.DecideCompensationResponse,
+)  # fmt: skip
 
+_READING = frozenset({"open", "describe", "evaluate"})
+"""What is asked alone: it reads the whole kernel."""
 _LOST = frozenset({"KERNEL_NOT_FOUND", "KERNEL_STATE_UNVERIFIED"})
+_OF_THE_WHOLE = _LOST | {"KERNEL_CHAIN_CONFLICT"}
+"""Refusals of every step of a kernel, whatever it asks."""
 
 
 class Kernels:
@@ -43,6 +52,7 @@ class Kernels:
     def __init__(self, settings: Settings, peers: Peers) -> None:
         self._settings, self._peers = settings, peers
         self._sealing = Sealing(peers.audit, peers.session)
+        self._gathering = Gathering(self._decide)
         self._restoring: dict[str, asyncio.Task[bool]] = {}
 
     async def ask(self, scope: str, token: str, what: str, request: Any) -> session_pb2.StepKernelResponse:
@@ -59,11 +69,13 @@ class Kernels:
         getattr(step, what).CopyFrom(request)
         kernel_id = _id_of(scope, step.root_session_id, request.kernel)
 
-        async def stepped(deadline: Deadline, mark: InHand) -> session_pb2.StepKernelResponse:
-            step.have, step.have_link = mark.sequence, mark.link
-            return await self._peers.session.step_kernel(step, deadline)
-
-        return await self._settled(kernel_id, stepped)
+        if what in _READING:
+            return await self._alone(kernel_id, step, Deadline(self._settings.request_timeout_s))
+        for _ in range(TRIES):
+            found = await self._gathering.step(kernel_id, step, Deadline(self._settings.request_timeout_s))
+            if not found.full:  # else the next try tells the store what is sealed by now
+                return found
+        raise _unsettled()
 
     async def read(self, kernel_id: str) -> kernel_pb2.DescribeResponse:
         """Return a kernel by its id, for people. Refused with KERNEL_NOT_FOUND."""
@@ -71,7 +83,7 @@ class Kernels:
         async def read(deadline: Deadline, _mark: InHand) -> session_pb2.ReadKernelResponse:
             return await self._peers.session.read_kernel(kernel_id, deadline)
 
-        return (await self._settled(kernel_id, read)).described
+        return (await self._settled(kernel_id, read, Deadline(self._settings.request_timeout_s))).described
 
     async def decide(self, request: session_pb2.DecideCompensationRequest) -> kernel_pb2.Verdict:
         """Return the verdict of a person's decision, sealed. Whether the person may decide is the caller's to check."""
@@ -79,16 +91,56 @@ class Kernels:
         async def decided(deadline: Deadline, _mark: InHand) -> session_pb2.DecideCompensationResponse:
             return await self._peers.session.decide_compensation(request, deadline)
 
-        return (await self._settled(request.kernel_id, decided)).verdict
+        deadline = Deadline(self._settings.request_timeout_s)
+        return (await self._settled(request.kernel_id, decided, deadline)).verdict
+
+    async def _decide(
+        self, kernel_id: str, steps: Sequence[session_pb2.StepKernelRequest], deadline: Deadline, passing: Passing
+    ) -> Sequence[Answer]:
+        """Return the answers to steps of one kernel. A group that is refused as a whole for what one asks is asked one by one."""
+        if len(steps) == 1:
+            return [await self._alone(kernel_id, steps[0], deadline, passing)]
+        try:
+            return await self._together(kernel_id, steps, deadline, passing)
+        except Refused as refused:
+            waits = refused.kind in {Kind.UNAVAILABLE, Kind.TIMEOUT} and refused.reason != "SESSION_STATE_CORRUPT"
+            if waits or refused.reason in _OF_THE_WHOLE:
+                raise
+        return [await _answer_of(self._alone(kernel_id, one, deadline)) for one in steps]
+
+    async def _alone(
+        self, kernel_id: str, step: session_pb2.StepKernelRequest, deadline: Deadline, passing: Passing | None = None
+    ) -> session_pb2.StepKernelResponse:
+        async def stepped(deadline: Deadline, mark: InHand) -> session_pb2.StepKernelResponse:
+            self._sealing.put(step, kernel_id, mark)
+            found = await self._peers.session.step_kernel(step, deadline)
+            if passing:
+                passing()
+            return found
+
+        return await self._settled(kernel_id, stepped, deadline)
+
+    async def _together(
+        self, kernel_id: str, steps: Sequence[session_pb2.StepKernelRequest], deadline: Deadline, passing: Passing
+    ) -> Sequence[Answer]:
+        request = session_pb2.StepKernelsRequest(steps=steps)
+
+        async def stepped(deadline: Deadline, mark: InHand) -> session_pb2.StepKernelsResponse:
+            self._sealing.put(request.steps[0], kernel_id, mark)
+            found = await self._peers.session.step_kernels(request, deadline)
+            passing()
+            return found
+
+        found = await self._settled(kernel_id, stepped, deadline)
+        return [from_message(one.refusal) if one.HasField("refusal") else one for one in found.answers]
 
     async def opened(self, kernel_id: str) -> audit_pb2.GetKernelRecordResponse:
         """Return the first record of a kernel, from a chain that verifies; none for one that the log does not know."""
         request = audit_pb2.GetKernelRecordRequest(kernel_id=kernel_id, limit=1)
         return await self._peers.audit.get_kernel_record(request, Deadline(self._settings.request_timeout_s))
 
-    async def _settled(self, kernel_id: str, call: Callable[[Deadline, InHand], Awaitable[A]]) -> A:
+    async def _settled(self, kernel_id: str, call: Callable[[Deadline, InHand], Awaitable[A]], deadline: Deadline) -> A:
         """Return the answer of *call* once all that it rests on is sealed."""
-        deadline = Deadline(self._settings.request_timeout_s)
         for tried in range(TRIES):
             # What is in hand is not sent again, as long as nothing went wrong: with many in flight it would be sent to each of them.
             mark = NONE_IN_HAND if tried else self._sealing.mark(kernel_id)
@@ -102,7 +154,7 @@ class Kernels:
                 await self._sealing.noted(kernel_id)
             elif self._sealing.stands(mark):
                 return found
-        raise unavailable("KERNEL_UNSETTLED", "the kernel is too busy to settle this; ask again under the same key")
+        raise _unsettled()
 
     async def trace(self, scope: str, token: str, kernel: str, after: int) -> list[kernel_pb2.WatchResponse]:
         """Return a page of the sealed records of a kernel after one. Refused with KERNEL_NOT_FOUND."""
@@ -145,7 +197,7 @@ class Kernels:
 
     async def _recover(self, kernel_id: str, refused: Refused, deadline: Deadline) -> None:
         """Make the store what the chain says, or pass the refusal on where that cures nothing."""
-        if refused.reason not in _LOST | {"KERNEL_CHAIN_CONFLICT"}:
+        if refused.reason not in _OF_THE_WHOLE:
             raise refused
         if not await self._restored(kernel_id, deadline):
             raise refused
@@ -172,6 +224,17 @@ class Kernels:
         await self._peers.session.restore_kernel(restore, deadline)
         log.info("kernel.restored", kernel_id=kernel_id, records_count=len(found.records))
         return True
+
+
+def _unsettled() -> Refused:
+    return unavailable("KERNEL_UNSETTLED", "the kernel is too busy to settle this; ask again under the same key")
+
+
+async def _answer_of(call: Awaitable[session_pb2.StepKernelResponse]) -> Answer:
+    try:
+        return await call
+    except Refused as refused:
+        return refused
 
 
 def _id_of(scope: str, root: str, name: str) -> SessionId:

@@ -53,6 +53,11 @@ class InHand:
 
 NONE_IN_HAND = InHand()
 MOST_MARKS = 10_000
+TOLD_AFTER_S = 0.1
+"""The next step tells the store what is sealed. Where none comes, it is told by itself after so long."""
+
+_NO_STEP = frozenset({"open", "describe"})
+"""Answered without a step of the store, which is told nothing by them."""
 
 
 class Sealing:
@@ -64,7 +69,16 @@ class Sealing:
         self._marks: dict[str, tuple[int, str]] = {}
         self._failures = 0
         """How often records were not sealed, or nobody was left to seal them: what rested on them has to be asked again."""
-        self._noting: dict[str, asyncio.Task[None]] = {}
+        self._untold: dict[str, tuple[int, str]] = {}
+        """The last record of a kernel that is sealed, and that the store was not told of."""
+        self._telling: dict[str, asyncio.TimerHandle] = {}
+        self._told: set[asyncio.Task[None]] = set()
+
+    def put(self, step: session_pb2.StepKernelRequest, kernel_id: str, mark: InHand) -> None:
+        """Have a step tell what is in hand of a kernel, and what is sealed of it."""
+        step.have, step.have_link = mark.sequence, mark.link
+        if step.WhichOneof("ask") not in _NO_STEP:
+            step.sealed, step.sealed_link = self._untold.pop(kernel_id, (0, ""))
 
     def mark(self, kernel_id: str) -> InHand:
         """Return what this process has in hand of a kernel."""
@@ -79,6 +93,7 @@ class Sealing:
 
         Without records it waits for those in hand. Refused with KERNEL_CHAIN_CONFLICT where another history was sealed.
         """
+        records = self._fresh(kernel_id, records)
         if not records and kernel_id not in self._kernels:
             return
         kernel = self._kernels.setdefault(kernel_id, _Kernel())
@@ -91,7 +106,7 @@ class Sealing:
         try:
             async with kernel.lock:  # in the order of asking: those in hand are sealed first
                 if not batch.done:
-                    await self._sealed(kernel_id, batch, deadline, alone=kernel.waiting == 1)
+                    await self._sealed(kernel_id, batch, deadline)
         except BaseException:
             self._failed()
             raise
@@ -103,9 +118,15 @@ class Sealing:
             raise batch.refused
 
     async def noted(self, kernel_id: str) -> None:
-        """Wait until the store was told what is sealed of a kernel."""
-        if task := self._noting.get(kernel_id):
-            await asyncio.shield(task)
+        """Tell the store what is sealed of a kernel."""
+        if untold := self._untold.pop(kernel_id, None):
+            await self._note(kernel_id, *untold)
+
+    def _fresh(self, kernel_id: str, records: Sequence[session_pb2.KernelRecord]) -> Sequence[session_pb2.KernelRecord]:
+        """Return records without those that are sealed: a store that was not told yet sends them again."""
+        upto = self._untold.get(kernel_id)
+        place = next((n for n, one in enumerate(records, 1) if (one.sequence, one.link) == upto), 0)
+        return records[place:]
 
     def _in_hand(self, kernel_id: str, records: Sequence[session_pb2.KernelRecord]) -> None:
         last, known = records[-1] if records else None, self._marks.pop(kernel_id, (0, ""))
@@ -117,7 +138,7 @@ class Sealing:
         self._failures += 1
         self._marks.clear()
 
-    async def _sealed(self, kernel_id: str, batch: _Batch, deadline: Deadline, *, alone: bool) -> None:
+    async def _sealed(self, kernel_id: str, batch: _Batch, deadline: Deadline) -> None:
         batch.done = True  # no record is added from here on
         records = [batch.records[number] for number in sorted(batch.records)]
         if not records:
@@ -134,14 +155,18 @@ class Sealing:
             # The caller left in the middle: the others of this batch ask again.
             batch.done = False
             raise
-        last = records[-1]
-        request = session_pb2.AcknowledgeKernelRequest(kernel_id=kernel_id, sequence=last.sequence, link=last.link)
-        if alone and kernel_id not in self._noting:  # nobody waits behind, and nothing is answered by it
-            self._noting[kernel_id] = task = asyncio.create_task(self._note(request))
-            task.add_done_callback(lambda _: self._noting.pop(kernel_id, None))
-        else:
-            await self._note(request)
+        self._untold[kernel_id] = (records[-1].sequence, records[-1].link)
+        if kernel_id not in self._telling:
+            self._telling[kernel_id] = asyncio.get_running_loop().call_later(TOLD_AFTER_S, self._tell, kernel_id)
 
-    async def _note(self, request: session_pb2.AcknowledgeKernelRequest) -> None:
+    def _tell(self, kernel_id: str) -> None:
+        del self._telling[kernel_id]
+        if kernel_id in self._untold:
+            task = asyncio.create_task(self.noted(kernel_id))
+            self._told.add(task)
+            task.add_done_callback(self._told.discard)
+
+    async def _note(self, kernel_id: str, sequence: int, link: str) -> None:
+        request = session_pb2.AcknowledgeKernelRequest(kernel_id=kernel_id, sequence=sequence, link=link)
         with contextlib.suppress(Refused):  # sealed again by the next call, which changes nothing
             await self._session.acknowledge_kernel(request, Deadline(self._session.timeout_s))

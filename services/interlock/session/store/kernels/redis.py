@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from interlock.domain.ids import SessionId, check
 from interlock.domain.kernel.state import Fields, KernelRecord, Stepped, unsealed
 from interlock.session.store.batcher import Batcher, LuaScript, readable
+from interlock.session.store.kernels.store import UNSAID
 
 
 def kernel_key_of(kernel_id: SessionId) -> str:
@@ -32,13 +33,17 @@ class RedisKernels:
 
     async def step(self, kernel_id: SessionId, ask: Mapping[str, Any], now_ms: int) -> Stepped:
         """Decide what is asked."""
-        reply = await self._batcher.run(self._step, [kernel_key_of(kernel_id)], now_ms, json.dumps(ask))
+        return (await self.steps(kernel_id, [ask], now_ms))[0]
+
+    async def steps(self, kernel_id: SessionId, asks: Sequence[Mapping[str, Any]], now_ms: int) -> Sequence[Stepped]:
+        """Decide what is asked, one after the other, in one call."""
+        known = [asks[0].get(name, unsaid) for name, unsaid in UNSAID.items()]
+        reply = await self._batcher.run(self._step, [kernel_key_of(kernel_id)], now_ms, *known, *map(json.dumps, asks))
         with readable():
-            status, *rest = [one.decode() for one in reply]
-            if status not in {"OK", "FULL"}:
-                return Stepped(status, {}, rest[0] if rest else "")
-            answer, *records = rest
-            return Stepped(status, json.loads(answer or "{}"), unsealed=[KernelRecord.of(one) for one in records])
+            texts = [one.decode() for one in reply]
+            count = 2 * len(asks)
+            records = [KernelRecord.of(one) for one in texts[count:]]
+            return [_stepped(*one, records) for one in zip(texts[:count:2], texts[1:count:2], strict=True)]
 
     async def read(self, kernel_id: SessionId) -> Stepped:
         """Return the fields of a kernel."""
@@ -52,6 +57,12 @@ class RedisKernels:
                 return Stepped("KERNEL_STATE_UNVERIFIED", {})
             return Stepped("OK", fields, unsealed=unsealed(fields))
 
+    async def contract(self, kernel_id: SessionId) -> str:
+        """Return what a kernel was opened with."""
+        reply = await self._batcher.command("HGET", kernel_key_of(kernel_id), "def")
+        with readable():
+            return str(reply.decode()) if reply else ""
+
     async def sealed(self, kernel_id: SessionId, sequence: int, link: str) -> bool:
         """Note that records are sealed."""
         reply = await self._batcher.run(self._sealed, [kernel_key_of(kernel_id)], sequence, link)
@@ -63,6 +74,12 @@ class RedisKernels:
         reply = await self._batcher.run(self._restore, [kernel_key_of(kernel_id)], sequence, *_flat(fields))
         with readable():
             return bool(reply[0])
+
+
+def _stepped(status: str, told: str, records: Sequence[KernelRecord]) -> Stepped:
+    if status in {"OK", "FULL"}:
+        return Stepped(status, json.loads(told or "{}"), unsealed=records)
+    return Stepped(status, {}, told)
 
 
 def _flat(fields: Mapping[str, str]) -> Iterator[str]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from interlock.domain.ids import SessionId
 from interlock.domain.kernel import rule
 from interlock.domain.kernel.state import Fields, KernelRecord, Stepped, unsealed
+
+UNSAID = {"have": "0", "have_link": "", "sealed": "0", "sealed_link": ""}
+"""What a caller can tell with the first of its asks: the last record that it has in hand, the last one that it knows to be sealed."""
+_ANSWERED = frozenset({"OK", "FULL"})
 
 
 class KernelStore(Protocol):
@@ -21,8 +26,20 @@ class KernelStore(Protocol):
         """Decide what is asked (``domain.kernel.rule``)."""
         ...
 
+    async def steps(self, kernel_id: SessionId, asks: Sequence[Mapping[str, Any]], now_ms: int) -> Sequence[Stepped]:
+        """Decide what is asked, one after the other, as so many calls of ``step`` would; nobody else's step comes between.
+
+        The records that are not sealed are the same for all that are answered. What the caller has in hand, and what it
+        knows to be sealed, is told with the first (``UNSAID``).
+        """
+        ...
+
     async def read(self, kernel_id: SessionId) -> Stepped:
         """Return the fields of a kernel as the answer."""
+        ...
+
+    async def contract(self, kernel_id: SessionId) -> str:
+        """Return the text of what a kernel was opened with; empty where there is none."""
         ...
 
     async def sealed(self, kernel_id: SessionId, sequence: int, link: str) -> bool:
@@ -49,12 +66,26 @@ class MemoryKernels:
 
     async def step(self, kernel_id: SessionId, ask: Mapping[str, Any], now_ms: int) -> Stepped:
         """Decide what is asked."""
-        return rule.step(self._kernels.get(kernel_id, {}), ask, now_ms)
+        return (await self.steps(kernel_id, [ask], now_ms))[0]
+
+    async def steps(self, kernel_id: SessionId, asks: Sequence[Mapping[str, Any]], now_ms: int) -> Sequence[Stepped]:
+        """Decide what is asked, one after the other."""
+        known = {name: asks[0].get(name, unsaid) for name, unsaid in UNSAID.items()}
+        if known["sealed"] != "0":
+            await self.sealed(kernel_id, int(known["sealed"]), known["sealed_link"])
+        fields = self._kernels.get(kernel_id, {})
+        found = [rule.step(fields, {**ask, **known}, now_ms) for ask in asks]
+        answered = [one for one in found if one.status in _ANSWERED]
+        return [replace(one, unsealed=answered[-1].unsealed) if one.status in _ANSWERED else one for one in found]
 
     async def read(self, kernel_id: SessionId) -> Stepped:
         """Return the fields of a kernel."""
         fields = self._kernels.get(kernel_id)
         return Stepped("OK", dict(fields), unsealed=unsealed(fields)) if fields else Stepped("KERNEL_NOT_FOUND", {})
+
+    async def contract(self, kernel_id: SessionId) -> str:
+        """Return what a kernel was opened with."""
+        return self._kernels.get(kernel_id, {}).get("def", "")
 
     async def sealed(self, kernel_id: SessionId, sequence: int, link: str) -> bool:
         """Note that records are sealed."""

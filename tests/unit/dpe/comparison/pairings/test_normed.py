@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
-from interlock.dpe.comparison.bindings.norms import Norm
+from interlock.dpe.comparison.bindings.relations.norms import Norm
 from interlock.dpe.comparison.cues import NEGATION_FLIP, NORM
 from interlock.dpe.comparison.pairings.normed import turned_norm
 from tests.unit.dpe.comparison.bindings.reading import found, passages

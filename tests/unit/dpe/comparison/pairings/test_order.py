@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
-from interlock.dpe.comparison.bindings.order import steps
+from interlock.dpe.comparison.bindings.relations.order import steps
 from interlock.dpe.comparison.pairings.compare import compare
 from tests.unit.dpe.comparison.bindings.reading import passages
 

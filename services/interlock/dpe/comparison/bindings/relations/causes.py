@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from interlock.dpe.comparison.bindings.order import LONGEST, Order, bag, halves, start_of
+from interlock.dpe.comparison.bindings.relations.order import LONGEST, Order, bag, halves, start_of
 from interlock.dpe.text.wordlists import word_set
 
 _BECAUSE = word_set("because")

@@ -51,6 +51,11 @@ class ShownCycle:
         return int(self.trace["cycle"])
 
     @property
+    def at_us(self) -> int:
+        """When it was decided, microseconds since the Unix epoch."""
+        return int(self.trace["inputs"]["at_us"])
+
+    @property
     def outcome(self) -> str:
         """What was decided."""
         return str(self.trace["outcome"])
@@ -114,8 +119,9 @@ class ShownRun:
 
 def run_of(experiment: str, sealed: Sequence[tuple[str, str]]) -> ShownRun:
     """Return the run of definitions and traces, as they were sealed."""
-    return ShownRun(experiment, [_cycle(definition, trace) for definition, trace in sealed])
+    return ShownRun(experiment, [shown_cycle(definition, trace) for definition, trace in sealed])
 
 
-def _cycle(definition: str, trace: str) -> ShownCycle:
+def shown_cycle(definition: str, trace: str) -> ShownCycle:
+    """Return one cycle, decided again."""
     return ShownCycle(json.loads(trace), defined(definition), replayed(definition, trace).is_same)

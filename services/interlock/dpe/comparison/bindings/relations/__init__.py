@@ -1,0 +1,1 @@
+"""Relations that a whole sentence states, whichever word says so: norms, needs, causes, orders, successions."""

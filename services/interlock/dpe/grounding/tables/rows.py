@@ -1,0 +1,100 @@
+"""Rows: tables of text and CSV, each row as one record with the names of its columns (SPEC-003 §3)."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+
+from interlock.dpe.grounding.tables.record import MOST_RECORDS, Field, ReadSource, Record
+from interlock.dpe.values.keys import Key, read_key
+
+_LETTER = re.compile(r"[^\W\d_]")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_DELIMITERS = (",", ";", "\t")
+
+
+def _is_rule(line: str) -> bool:
+    """Whether a line is the one of dashes below the head of a table."""
+    return "-" in line and set(line) <= set("-:| \t\r")
+
+
+def of_tables(content: str) -> ReadSource:
+    """Return the rows of the tables of a text, and what stands around them."""
+    lines = content.splitlines()
+    records: list[Record] = []
+    rest: list[str] = []
+    number = 0
+    while number < len(lines):
+        if (
+            number + 2 < len(lines)
+            and "|" in lines[number]
+            and "|" in lines[number + 1]
+            and _is_rule(lines[number + 1])
+        ):
+            head = _cells(lines[number])
+            number += 2
+            while number < len(lines) and "|" in lines[number]:
+                records.append(as_record(head, _cells(lines[number])))
+                number += 1
+        else:
+            rest.append(lines[number])
+            number += 1
+    if not 0 < len(records) <= MOST_RECORDS:
+        return ReadSource((), content)
+    return ReadSource(tuple(record for record in records if record.fields), "\n".join(rest))
+
+
+def _cells(line: str) -> list[str]:
+    inner = line.strip().removeprefix("|").removesuffix("|")
+    return [cell.strip().strip("*`_") for cell in inner.split("|")]
+
+
+def as_record(head: Sequence[str], cells: Sequence[str]) -> Record:
+    """Return a row as a record. The unit of its first cell holds for cells whose header has none: ``Revenue ($m)``."""
+    first = read_key(cells[0]) if cells else Key("")
+    own = bool(first.before or first.after) and not (head and head[0])
+    fields = []
+    for place, cell in enumerate(cells):
+        if not cell:
+            continue
+        key = read_key(head[place]) if place < len(head) else Key("")
+        if place == 0:
+            fields.append(Field(key, first.noun if own else cell))
+        elif own and not (key.before or key.after):
+            fields.append(Field(Key(key.noun), first.written(cell)))
+        else:
+            fields.append(Field(key, key.written(cell)))
+    return Record(tuple(fields))
+
+
+def of_csv(content: str) -> tuple[Record, ...]:
+    """Return the records of CSV: a head of names, and at least one row with as many cells and a figure.
+
+    Unread, the cells of a row run together: ``120,150`` would be one number, and what an answer says of either is in no source.
+    """
+    lines = [line for line in content.splitlines() if line.strip()]
+    if not 1 < len(lines) <= MOST_RECORDS:
+        return ()
+    for delimiter in _DELIMITERS:
+        if delimiter not in lines[0]:
+            continue
+        try:
+            rows = list(csv.reader(lines, delimiter=delimiter))
+        except csv.Error:  # a cell above what its reader takes is no field of a record
+            continue
+        head = [cell.strip() for cell in rows[0]]
+        even = len(head) > 1 and all(len(row) == len(head) for row in rows)
+        figures = all(any(any(map(str.isdigit, cell)) for cell in row) for row in rows[1:])
+        if even and figures and _is_head(head, rows[1:]):
+            return tuple(as_record(head, [cell.strip() for cell in row]) for row in rows[1:])
+    return ()
+
+
+def _is_head(cells: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether cells name columns: words, short names such as ``q1``, and years behind the first above what are no years."""
+    named = [bool(_LETTER.search(cell)) and len(cell) <= 40 and not cell.endswith((".", "?", "!")) for cell in cells]
+    return named[0] and all(
+        is_name or (_YEAR.fullmatch(cell) and not any(_YEAR.fullmatch(row[place].strip()) for row in rows))
+        for place, (is_name, cell) in enumerate(zip(named, cells, strict=True))
+    )

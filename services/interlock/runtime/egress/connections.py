@@ -1,0 +1,187 @@
+"""Connections that a server may close while they are idle: a request that cannot have arrived is sent once more (RFC 9110, 9.2.2).
+
+A model provider closes an idle connection without a word, sometimes while the next request is on its way. A request to it costs money, so
+one is only sent again where the connection itself shows that the server has never had it whole.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import ssl
+import struct
+import sys
+import termios
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import httpcore
+import httpx
+import structlog
+
+log = structlog.get_logger()
+
+KEEP_S = 4.0
+"""How long an idle connection is kept: less than the five seconds after which common servers close theirs (uvicorn, Node)."""
+PAUSE_S = 600.0
+"""How long no connection is used twice, after one was closed on a request that the provider may have had."""
+
+
+class Unanswered(httpcore.RemoteProtocolError):
+    """A connection that had answered before ended without a byte of this answer."""
+
+    def __init__(self, *, arrived: bool) -> None:
+        super().__init__("the connection ended without an answer")
+        self.arrived = arrived
+        """Whether the request may have arrived whole."""
+
+
+class Reuse:
+    """What the connections of one pool know together: which of the idle ones may still be used."""
+
+    def __init__(self) -> None:
+        self._distrusted_until = self._since = float("-inf")
+
+    def allows(self, idle_since: float) -> bool:
+        """Tell whether a connection may be used again that is idle since a time of the monotonic clock."""
+        return idle_since > self._since and time.monotonic() >= self._distrusted_until
+
+    def drop_idle(self) -> None:
+        """Use no connection again that is idle now."""
+        self._since = time.monotonic()
+
+    def pause(self) -> None:
+        """Use no connection twice for a while."""
+        self._distrusted_until = time.monotonic() + PAUSE_S
+
+
+class ReusingTransport(httpx.AsyncHTTPTransport):
+    """The straight way to a server, without proxies of the environment."""
+
+    def __init__(self, *, verify: bool, max_connections: int) -> None:
+        """Prepare a pool. Certificate authorities are read where *verify* is set."""
+        super().__init__(verify=False, trust_env=False)  # its own pool stays empty
+        context = httpx.create_ssl_context(verify=verify, trust_env=False)
+        self._pool = ReusingPool(context, max_connections)
+
+
+class ReusingPool(httpcore.AsyncConnectionPool):
+    """Sends a request again, on another connection, that a dying one has not delivered."""
+
+    def __init__(self, context: ssl.SSLContext, max_connections: int) -> None:
+        self._reuse = Reuse()
+        super().__init__(
+            ssl_context=context,
+            max_connections=max_connections,
+            keepalive_expiry=KEEP_S,
+            network_backend=_Backend(self._reuse),
+        )
+
+    async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
+        """Return the answer to a request whose body can be read twice."""
+        try:
+            return await super().handle_async_request(request)
+        except Unanswered as error:
+            if error.arrived and request.method != b"GET":
+                # Nobody knows whether it was acted upon. It is not asked twice, and this does not happen with every second call.
+                log.warning("egress.connection_lost", pause_s=PAUSE_S)
+                self._reuse.pause()
+                raise
+            log.info("egress.request_resent", method=request.method.decode("ascii"))
+        self._reuse.drop_idle()
+        return await super().handle_async_request(request)
+
+
+class _Backend(httpcore.AsyncNetworkBackend):
+    def __init__(self, reuse: Reuse) -> None:
+        self._reuse, self._inner = reuse, httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Open a connection."""
+        stream = await self._inner.connect_tcp(host, port, timeout, local_address, socket_options)
+        return WatchedStream(stream, self._reuse)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await self._inner.sleep(seconds)
+
+
+class WatchedStream(httpcore.AsyncNetworkStream):
+    """A connection that knows how its exchange stands: whether it was used before, and whether an answer has begun."""
+
+    def __init__(self, inner: httpcore.AsyncNetworkStream, reuse: Reuse) -> None:
+        self._inner, self._reuse = inner, reuse
+        self._is_reused = self._has_answered = self._is_cut = False
+        self._used_at = time.monotonic()
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 - httpcore's signature
+        """Send a part of a request; the first one after an answer begins another exchange. Fails with ``Unanswered`` on a dead connection."""
+        if self._has_answered:
+            self._is_reused, self._has_answered = True, False
+            if self.get_extra_info("is_readable"):  # it ended after the pool had looked
+                raise Unanswered(arrived=False)
+        try:
+            await self._inner.write(buffer, timeout)
+        except httpcore.WriteError:
+            self._is_cut = True
+            raise
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - httpcore's signature
+        """Return a part of an answer. Fails with ``Unanswered`` where a connection that was used before ends without one."""
+        try:
+            data = await self._inner.read(max_bytes, timeout)
+        except httpcore.ReadError as error:
+            if self._is_reused and not self._has_answered:
+                raise Unanswered(arrived=not (self._is_cut or _is_broken(error))) from error
+            raise
+        if not data and self._is_reused and not self._has_answered:
+            raise Unanswered(arrived=not (self._is_cut or self._is_unread()))
+        self._has_answered, self._used_at = self._has_answered or bool(data), time.monotonic()
+        return data
+
+    def _is_unread(self) -> bool:
+        """Tell whether the server ended the connection before the request had arrived whole.
+
+        The segment that ends a connection acknowledges all that its sender has had. So what is unacknowledged then came too late.
+        A reset says no such thing: it may follow a request that was read.
+        """
+        raw = self._inner.get_extra_info("socket")
+        if sys.platform != "linux" or raw is None:
+            return False
+        try:
+            return bool(struct.unpack("i", fcntl.ioctl(raw.fileno(), termios.TIOCOUTQ, bytes(4)))[0])
+        except (OSError, ValueError):
+            return False
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._inner.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
+    ) -> httpcore.AsyncNetworkStream:
+        """Return this connection under TLS."""
+        return WatchedStream(await self._inner.start_tls(ssl_context, server_hostname, timeout), self._reuse)
+
+    def get_extra_info(self, info: str) -> Any:
+        """Return what is known of the connection. The pool uses none again that is readable while idle."""
+        if info == "is_readable" and not self._reuse.allows(self._used_at):
+            return True
+        return self._inner.get_extra_info(info)
+
+
+def _is_broken(error: BaseException) -> bool:
+    """Tell whether an error comes of a write that the system did not take, which anyio tells to the next reader."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return isinstance(error, BrokenPipeError)

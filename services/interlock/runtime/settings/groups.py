@@ -1,0 +1,24 @@
+"""The settings by subject, as their declarations order them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from interlock.runtime.settings.declarations import SettingDeclarations
+from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.spending import SpendingDeclarations
+
+_GROUP_OR_SETTING = re.compile(r"^    (?:# == (.+)|(\w+): .+)$", re.MULTILINE)
+
+
+def settings_groups() -> dict[str, list[str]]:
+    """Return title → settings: a comment ``# == Title`` in the declarations opens a group."""
+    groups: dict[str, list[str]] = {}
+    source = "".join(map(inspect.getsource, (SettingDeclarations, SpendingDeclarations)))
+    for title, name in _GROUP_OR_SETTING.findall(source):
+        if title:
+            groups[title] = []
+        elif name in Settings.model_fields:
+            next(reversed(groups.values())).append(name)
+    return groups
