@@ -11,7 +11,7 @@ from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.comparison.bindings.frames import PredicateFrame, frames
 from interlock.dpe.comparison.bindings.limits import Limit, degree, limits
 from interlock.dpe.comparison.bindings.relations.causes import causes
-from interlock.dpe.comparison.bindings.relations.needs import Need, needs
+from interlock.dpe.comparison.bindings.relations.needs import StatedNeed, needs
 from interlock.dpe.comparison.bindings.relations.norms import Normed, norms
 from interlock.dpe.comparison.bindings.relations.order import Order, orders
 from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, Parted, parted
@@ -40,7 +40,7 @@ class ReadSentence:
     parted: Parted = WHOLE
     ties: Ties = NONE
     norms: tuple[Normed, ...] = ()
-    needs: tuple[Need, ...] = ()
+    needs: tuple[StatedNeed, ...] = ()
 
     @cached_property
     def bag(self) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
-from interlock.dpe.comparison.bindings.relations.needs import Need
+from interlock.dpe.comparison.bindings.relations.needs import StatedNeed
 
 
 def turned_need(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
@@ -28,11 +28,11 @@ def turned_need(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     return None
 
 
-def _is_of_the_same(mine: Need, its: Need) -> bool:
+def _is_of_the_same(mine: StatedNeed, its: StatedNeed) -> bool:
     """Whether two needs are of one thing, for something that both speak of."""
     apart = mine.own - its.own and its.own - mine.own
     return mine.thing == its.thing and not apart and bool(mine.around & its.around)
 
 
-def _told(need: Need) -> str:
+def _told(need: StatedNeed) -> str:
     return f"{'needs' if need.needed else 'needs no'} {need.text}"

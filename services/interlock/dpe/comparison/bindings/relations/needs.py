@@ -25,7 +25,7 @@ _LONGEST = 60
 
 
 @dataclass(frozen=True)
-class Need:
+class StatedNeed:
     """Something that is needed, or not, with the senses of its own words and of those around it."""
 
     thing: str
@@ -35,14 +35,14 @@ class Need:
     text: str
 
 
-def needs(sentence: Any) -> tuple[Need, ...]:
+def needs(sentence: Any) -> tuple[StatedNeed, ...]:
     """Return the needs that a parsed sentence, a spaCy span, states. A question states none."""
     if len(sentence) > _LONGEST or sentence.text.rstrip().endswith("?"):
         return ()
     return tuple(each for token in sentence for each in _of(token))
 
 
-def _of(token: Any) -> Iterator[Need]:
+def _of(token: Any) -> Iterator[StatedNeed]:
     low = token.lower_
     if token.lemma_.lower() in _NEEDING and token.pos_ == "VERB":
         for thing in (c for c in token.children if c.dep_ in {"dobj", "nsubjpass"} and c.pos_ in _NAMING):
@@ -76,10 +76,10 @@ def _is_denied(token: Any) -> bool:
     )
 
 
-def _need(thing: Any, *, needed: bool) -> Need:
+def _need(thing: Any, *, needed: bool) -> StatedNeed:
     own = frozenset(sense(t) for t in thing.subtree if _tells(t))
     around = frozenset(sense(t) for t in thing.sent if _tells(t)) - own
-    return Need(sense(thing), own, around, needed, " ".join(t.text for t in thing.subtree))
+    return StatedNeed(sense(thing), own, around, needed, " ".join(t.text for t in thing.subtree))
 
 
 def _tells(token: Any) -> bool:
