@@ -194,7 +194,7 @@ def _durations(operands: Sequence[Operand]) -> Iterator[float]:
             between = (second.minute - first.minute) % calendar.DAY_MINUTES
             yield between * 60.0
             yield (calendar.DAY_MINUTES - between) * 60.0
-        if _of_one(a, b):
+        if _of_one(a, b) or (first.years and second.years):
             yield from calendar.between(first, second)
 
 
