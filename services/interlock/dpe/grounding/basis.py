@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from interlock.domain.risk.grounding import Basis, GroundingMode, applied
 from interlock.dpe.document import Fact
+from interlock.dpe.grounding.work import asks_for_work
 from interlock.dpe.request import Request
 from interlock.dpe.text.patterns import pattern, spaced
 
@@ -46,8 +47,11 @@ def basis(facts: Sequence[Fact]) -> Basis:
 
 
 def mode(request: Request) -> GroundingMode:
-    """Return the grounding mode that applies to a request."""
-    return applied(request.grounding_mode, basis=basis(request.facts), required=request.grounding_required)
+    """Return the grounding mode that applies to a request. Work on a program brings what the program does not have."""
+    given, asked = basis(request.facts), request.grounding_mode
+    if asked is GroundingMode.AUTO and given is Basis.SOURCES and asks_for_work(request.query, request.facts):
+        asked = GroundingMode.OPEN
+    return applied(asked, basis=given, required=request.grounding_required)
 
 
 def shown(request: Request, texts: Sequence[str]) -> list[str]:

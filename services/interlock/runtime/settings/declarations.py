@@ -70,7 +70,7 @@ class SettingDeclarations(BaseSettings):
     answer, which a half-open breaker and strict mode force, is refused with PROVIDER_CALLS_EXCEEDED."""
     grounding_mode: Literal["auto", "context-strict", "context-preferred", "open"] = "auto"
     """Grounding mode of calls that name none (SPEC-002 §11.2). In the first two context modes facts that a caller gives
-    are told to the model, in open they are evidence alone. auto: context-preferred where facts are given, else open."""
+    are told to the model, in open they are evidence alone. auto: context-preferred where facts are given (but for work on a program), else open."""
 
     # == Servers and addresses
 

@@ -1,0 +1,83 @@
+"""Whether an answer is work on a program that was given, rather than a report of it (ATT-5, ATT-8).
+
+*Fix this: it gives up too early* is answered with values and names that the program does not have: they are made, as they should be.
+*Explain this code* asks what it says. Only the first kind of answer is free to bring what no source states; what it says wrongly of
+the program is found either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from interlock.dpe.document import Fact
+from interlock.dpe.text.patterns import pattern, spaced
+from interlock.dpe.text.program import LineKind, ProgramReader
+from interlock.dpe.text.text import Text
+
+_ORDER = spaced(
+    r"""
+    (?:\A|[.!?:;,\n]\s*|\b(?:please|can\syou|could\syou|would\syou|will\syou|help\sme(?:\sto)?|need\s(?:you\s)?to|want\s(?:you\s)?to
+      |like\s(?:you\s)?to|should\s(?:i|we|you)|let's|let\sus|and|then|now|just|must)\s+)
+    (?:please\s+|now\s+|also\s+|just\s+|then\s+)*
+    (?:fix|debug|refactor|rewrite|improve|optimi[sz]e|speed\sup|simplify|clean\sup|change|modify|update|upgrade|adapt|add|remove|delete|drop
+      |replace|rename|extend|convert|port|translate|migrate|implement|complete|finish|make|turn|support|handle|harden|secure|tune|adjust
+      |increase|decrease|raise|lower|reduce|set|patch|correct|review|suggest|recommend|wrap|split|extract|move|write|vectori[sz]e
+      |paralleli[sz]e|annotate|test|retry|use|let)\b
+    """,
+    ignore_case=True,
+)
+_TROUBLE = spaced(
+    r"""
+    \bwhy\s+(?:is|are|does|do|did|was|isn't|aren't|doesn't|don't|didn't|won't|can't)\b
+    | \bwhat(?:'s|\s+is|\s+am\s+i)\s+(?:wrong|doing\s+wrong|missing|the\s+(?:bug|error|problem|issue|fix))\b
+    | \b(?:doesn't|does\s+not|don't|do\s+not|isn't|is\s+not|not|won't|stopped)\s+work
+    | \b(?:fails?|failed|failing|crash(?:es|ed|ing)?|broken|bugs?|errors?)\b
+    | \bhow\s+(?:can|do|would|could|should|might|to)\b | \b(?:better|faster|cleaner|safer)\b
+    """,
+    ignore_case=True,
+)
+_GIVEN = pattern(r"\b(?:this|these|it|its|my|here|above|below)\b", ignore_case=True)
+"""Points at what was given: a question about a trouble with it is one for work on it."""
+_MORE = spaced(
+    r"""
+    ^\s*(?:
+      Traceback\s\(most\srecent\scall\slast\) | File\s".+",\sline\s\d+ | at\s[\w.$<>]+\(.*\)$ | [\w.]*(?:Error|Exception):\s
+    | (?:FROM|RUN|CMD|COPY|WORKDIR|ENV|EXPOSE|ENTRYPOINT|ARG)\s+\S | (?:done|fi|esac)\b | (?:for|while|if|elif)\b.*;?\s*(?:do|then)\s*$
+    | (?:for|while)\s+\w+\s+in\b.*;\s*do$
+    )
+    """,
+)
+"""Program text that ``program`` leaves to its reader: traces, image files, shell."""
+_FOLLOWS = pattern(
+    r"^\s*(?:[\"'\[{(@*&|].*[,;\\|]|[+-].*|[\w.\"']+\s*[:=]\s*\S+,?|[\w.]+\([^()]*|\w+ [\"'$-].*|.*\\|[)\]}]+.*)\s*$"
+)
+"""What may stand between lines of a program, and proves none by itself."""
+_MOST_LINES = 400
+_SHARE_SURE, _SHARE = 1 / 3, 0.6
+
+
+def asks_for_work(query: str, facts: Sequence[Fact]) -> bool:
+    """Tell whether a query orders work on programs that are most of what was given."""
+    troubled = _TROUBLE.search(query) is not None and _GIVEN.search(query) is not None
+    if not troubled and _ORDER.search(query) is None:
+        return False
+    size = sum(len(fact.content) for fact in facts)
+    return 2 * sum(len(fact.content) for fact in facts if is_program(fact.content)) > size
+
+
+def is_program(text: str) -> bool:
+    """Tell whether a text is a program or a trace of one, by most of its lines."""
+    lines = [line for line in text.split("\n", _MOST_LINES)[:_MOST_LINES] if any(map(str.isalnum, line))]
+    if not lines:
+        return False
+    reader, sure, likely = ProgramReader(), 0, 0
+    for line in lines:
+        kinds = {kind for kind, _ in reader.parts(_plain(line))}
+        is_sure = LineKind.PROGRAM in kinds or _MORE.search(line) is not None
+        sure += is_sure
+        likely += is_sure or LineKind.COMMENT in kinds or _FOLLOWS.search(line) is not None
+    return sure >= _SHARE_SURE * len(lines) and likely >= _SHARE * len(lines)
+
+
+def _plain(line: str) -> Text:
+    return Text(line, range(len(line)), range(1, len(line) + 1))
