@@ -25,7 +25,7 @@ from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.bindings.reading import Passages
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion
-from interlock.dpe.grounding import attribution, basis, bound, citations, fabrication, fidelity, joined
+from interlock.dpe.grounding import attribution, basis, bound, citations, fabrication, fidelity, joined, work
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.beside import consumed
 from interlock.dpe.grounding.beside.apart import Apart, apart
@@ -203,7 +203,8 @@ class Pipeline:
         else:
             find, index = fabrication.find, partial(of, base.cut.texts, request.own_words, base.facts)
         with timed("3a"):
-            return await self.language.run(lambda _: find(answer.checked, index()), stage="3a")
+            left = partial(work.without_made, claims=answer.checked, query=request.query)
+            return await self.language.run(lambda _: left(find(answer.checked, index())), stage="3a")
 
     async def _out_of_reach(
         self,

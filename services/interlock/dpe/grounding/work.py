@@ -1,18 +1,20 @@
-"""Whether an answer is work on a program that was given, rather than a report of it (ATT-5, ATT-8).
+"""What an answer makes because it was asked to, rather than reports (ATT-5, ATT-8).
 
 *Fix this: it gives up too early* is answered with values and names that the program does not have: they are made, as they should be.
 *Explain this code* asks what it says. Only the first kind of answer is free to bring what no source states; what it says wrongly of
-the program is found either way.
+the program is found either way. The times of an agenda that was asked for are made too, as is the time of a call that is proposed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from interlock.dpe.document import Fact
+from interlock.dpe.document import Claim, Fact
 from interlock.dpe.text.patterns import pattern, spaced
 from interlock.dpe.text.program import LineKind, ProgramReader
 from interlock.dpe.text.text import Text
+from interlock.dpe.values.extraction import read
+from interlock.dpe.values.units import TIME
 
 _ORDER = spaced(
     r"""
@@ -22,7 +24,7 @@ _ORDER = spaced(
     (?:fix|debug|refactor|rewrite|improve|optimi[sz]e|speed\sup|simplify|clean\sup|change|modify|update|upgrade|adapt|add|remove|delete|drop
       |replace|rename|extend|convert|port|translate|migrate|implement|complete|finish|make|turn|support|handle|harden|secure|tune|adjust
       |increase|decrease|raise|lower|reduce|set|patch|correct|review|suggest|recommend|wrap|split|extract|move|write|vectori[sz]e
-      |paralleli[sz]e|annotate|test|retry|use|let)\b
+      |paralleli[sz]e|annotate|test|retry|use|let|scale|configure|enable|disable|bump|cache|log|sort|validate)\b
     """,
     ignore_case=True,
 )
@@ -33,6 +35,30 @@ _TROUBLE = spaced(
     | \b(?:doesn't|does\s+not|don't|do\s+not|isn't|is\s+not|not|won't|stopped)\s+work
     | \b(?:fails?|failed|failing|crash(?:es|ed|ing)?|broken|bugs?|errors?)\b
     | \bhow\s+(?:can|do|would|could|should|might|to)\b | \b(?:better|faster|cleaner|safer)\b
+    """,
+    ignore_case=True,
+)
+_SETTINGS = spaced(
+    r"""
+    \b(?:this|these|my|our|following)\s(?:[\w-]+\s){0,2}(?:config\w*|compose|ya?ml|toml|json|manifest|terraform|helm|chart|deployment|pipeline|workflow|settings|schema|env)\b
+    """,
+    ignore_case=True,
+)
+_SETTING = pattern(
+    r"^\s*(?:- )?[\"']?[\w.-]+[\"']?\s*[:=](?:\s*\S+){0,4}\s*$|^\s*-\s+\S+\s*$|^\s*\[[\w.-]+\]\s*$|^\s*[\[\]{}]+,?\s*$"
+)
+"""A line of a file of settings. A record looks so as well, so that the order has to say that settings are worked on."""
+_PLAN = spaced(
+    r"""
+    \b(?:draft|write|create|make|plan|propose|suggest|prepare|generate|design|outline|come\sup\swith|put\stogether)\b
+    [^.?!\n]{0,60}\b(?:agenda|itinerary|schedule|timetable|plan|roadmap|workout|lesson|menu|programme|routine|day|trip|weekend)s?\b
+    """,
+    ignore_case=True,
+)
+_PROPOSED = spaced(
+    r"""
+    \b(?:could|would|can|shall|may|might)\s+(?:we|you|i)\b[^.!]*\? | \b(?:how|what)\sabout\b[^.!]*\? | \b(?:i|we)(?:'d|\swould|\swant\sto)?\s(?:like\sto\s)?(?:suggest|propose)\b
+    | \blet\s(?:me|us)\sknow\s(?:if|whether)\b | \bwould\b[^.!]*\b(?:work|suit)\b[^.!]*\?
     """,
     ignore_case=True,
 )
@@ -52,7 +78,7 @@ _FOLLOWS = pattern(
     r"^\s*(?:[\"'\[{(@*&|].*[,;\\|]|[+-].*|[\w.\"']+\s*[:=]\s*\S+,?|[\w.]+\([^()]*|\w+ [\"'$-].*|.*\\|[)\]}]+.*)\s*$"
 )
 """What may stand between lines of a program, and proves none by itself."""
-_MOST_LINES = 400
+_MOST_LINES, _FEWEST_SETTINGS = 400, 3
 _SHARE_SURE, _SHARE = 1 / 3, 0.6
 
 
@@ -61,13 +87,36 @@ def asks_for_work(query: str, facts: Sequence[Fact]) -> bool:
     troubled = _TROUBLE.search(query) is not None and _GIVEN.search(query) is not None
     if not troubled and _ORDER.search(query) is None:
         return False
-    size = sum(len(fact.content) for fact in facts)
-    return 2 * sum(len(fact.content) for fact in facts if is_program(fact.content)) > size
+    settings = _SETTINGS.search(query) is not None
+    worked_on = (fact for fact in facts if is_program(fact.content) or (settings and is_settings(fact.content)))
+    return 2 * sum(len(fact.content) for fact in worked_on) > sum(len(fact.content) for fact in facts)
+
+
+def without_made(
+    found: Mapping[str, tuple[str, ...]], claims: Sequence[Claim], query: str
+) -> dict[str, tuple[str, ...]]:
+    """Return fabrications without the times that a plan makes because the *query* asks for one, and without those that a claim proposes."""
+    plans, texts = _PLAN.search(query) is not None, {claim.claim_id: claim.text for claim in claims}
+    left = {}
+    for name, each in found.items():
+        proposed = _PROPOSED.search(texts[name]) is not None
+        kept = tuple(one for one in each if not ((plans and _is_time(one)) or (proposed and _is_time(one, dated=True))))
+        if kept:
+            left[name] = kept
+    return left
+
+
+def _is_time(text: str, *, dated: bool = False) -> bool:
+    """Tell whether a text is a time of day or a length of time; *dated*: or a day."""
+    values = read(text).values
+    return bool(values) and all(
+        one.unit == TIME if one.moment is None else (dated or one.moment.minute is not None) for one in values
+    )
 
 
 def is_program(text: str) -> bool:
     """Tell whether a text is a program or a trace of one, by most of its lines."""
-    lines = [line for line in text.split("\n", _MOST_LINES)[:_MOST_LINES] if any(map(str.isalnum, line))]
+    lines = _lines(text)
     if not lines:
         return False
     reader, sure, likely = ProgramReader(), 0, 0
@@ -77,6 +126,18 @@ def is_program(text: str) -> bool:
         sure += is_sure
         likely += is_sure or LineKind.COMMENT in kinds or _FOLLOWS.search(line) is not None
     return sure >= _SHARE_SURE * len(lines) and likely >= _SHARE * len(lines)
+
+
+def is_settings(text: str) -> bool:
+    """Tell whether a text may be a file of settings, by most of its lines."""
+    lines = _lines(text)
+    return len(lines) >= _FEWEST_SETTINGS and sum(_SETTING.search(one) is not None for one in lines) >= _SHARE * len(
+        lines
+    )
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.split("\n", _MOST_LINES)[:_MOST_LINES] if any(map(str.isalnum, line))]
 
 
 def _plain(line: str) -> Text:

@@ -20,7 +20,7 @@ TITLES = word_set(
     "reverend rev father saint st ceo cfo cto coo director officer inspector detective deputy representative "
     "congressman congresswoman councillor councilor baron baroness count duke duchess emperor empress sultan "
     "sheikh imam rabbi coach analyst author researcher former acting prime executive chief spokesman spokeswoman "
-    "spokesperson attorney"
+    "spokesperson attorney dear hi hello hey"
 )
 COMPANY_FORMS = word_set(
     "inc incorporated corp corporation ltd limited llc llp plc gmbh ag sa se nv bv co company group holdings holding"

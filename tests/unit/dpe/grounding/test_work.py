@@ -1,4 +1,4 @@
-"""Work on a program: its values are made by the answer; what the answer says wrongly of the program is found (ATT-5, ATT-8)."""
+"""What an answer makes because it was asked to is no fabrication; what it says wrongly of what was given is one (ATT-5, ATT-8)."""
 
 from __future__ import annotations
 
@@ -88,6 +88,19 @@ def test_only_programs_are_worked_on_and_a_stricter_mode_stays():
     assert mode(_request(order, POLL, grounding_mode=GroundingMode.STRICT)) is GroundingMode.STRICT
 
 
+def test_settings_are_worked_on_where_the_order_says_so():
+    """A record looks like a file of settings: an order about anything else leaves it a source."""
+    settings = [Fact("f", "image: postgres:16\nreplicas: 3\nport: 5432\ntls: true", 0.5)]
+
+    assert asks_for_work("Make this config more robust.", settings)
+    assert asks_for_work(
+        "How do I fix my nginx config?", [Fact("f", "server {\n  listen 8080;\n  root /var/www;\n}", 0.5)]
+    )
+    assert not asks_for_work("What does this config say?", settings)
+    assert not asks_for_work("Update the customer on the settings.", settings)
+    assert not asks_for_work("Write a reply about this order.", [Fact("f", OTHERS["record"], 0.5)])
+
+
 WORKED = (
     "I changed the delay from 0.2 to 0.5 seconds and raised tries from 3 to 10.",
     (
@@ -121,6 +134,45 @@ async def test_what_it_says_wrongly_is_found(query, text, sources):
     assert not is_clean(await _judged(query, text, *sources))
 
 
-async def _judged(query: str, text: str, *sources: str):
-    facts = tuple(Fact(f"f{number}", source, 0.5) for number, source in enumerate((POLL, *sources), 1))
+MEETING = "The meeting with Acme is on 3 May 2026 at 10:00 in Room 4. Dana Reed leads it."
+MAIL = "Dear team, the release slipped by two weeks because of the failing tests. We now aim for 20 June. Best, Tom"
+AGENDA, REPLY = "Draft an agenda for this meeting of 60 minutes.", "Reply to this mail and ask for a call next week."
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("query", "text", "source"),
+    [
+        (
+            AGENDA,
+            "10:00 Welcome by Dana Reed\n10:10 Status of the project\n10:40 Open questions\n10:55 Next steps",
+            MEETING,
+        ),
+        (REPLY, "Dear Tom,\n\nthank you for the news. Could we have a call on Tuesday at 14:00?\n\nBest regards", MAIL),
+        (REPLY, "Hi Tom,\n\nthanks. Would Wednesday, 3 June, at 10:30 work for a call of 30 minutes?\n\nBest", MAIL),
+    ],
+)
+async def test_times_that_are_planned_or_proposed_are_no_fabrication(query, text, source):
+    """They are what was asked for, and state nothing."""
+    assert is_clean(await _judged(query, text, source, program=False))
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("query", "text", "source"),
+    [
+        (AGENDA, "10:00 Welcome by Tom Bell of Zenith", MEETING),
+        (AGENDA, "The meeting is in Room 5.\n10:00 Welcome", MEETING),
+        (REPLY, "Dear Tom,\n\nthank you for letting us know about the delay of six weeks.", MAIL),
+        (REPLY, "Dear Tom,\n\nthank you. We will pay 400 euros on 3 July.", MAIL),
+    ],
+)
+async def test_what_a_draft_states_has_to_hold(query, text, source):
+    """Names, places and what is said of the source are no proposals."""
+    assert not is_clean(await _judged(query, text, source, program=False))
+
+
+async def _judged(query: str, text: str, *sources: str, program: bool = True):
+    given = (POLL, *sources) if program else sources
+    facts = tuple(Fact(f"f{number}", source, 0.5) for number, source in enumerate(given, 1))
     return await pipeline().analyse(Request(outputs=(Output(0, text),), facts=facts, query=query))
