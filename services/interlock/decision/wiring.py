@@ -66,6 +66,7 @@ def open_decision(
 
     async def close() -> None:
         await bus.close()
+        await kernels.close()
         await states.close()
 
     async def unready_dependencies() -> Mapping[str, str]:

@@ -145,7 +145,7 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         """Return the models that still fail, and a text thread that hangs. A model that answers a probe is removed."""
         for slot in list(self._failing):
             if await self._answers(slot):
-                del self._failing[slot]
+                self._failing.pop(slot, None)  # another probe may have seen it meanwhile
         return {**self._failing, **self._pipeline.language.unready_dependencies()}
 
     async def _answers(self, slot: str) -> bool:

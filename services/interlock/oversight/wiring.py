@@ -73,13 +73,18 @@ def open_oversight(
         console=console, live=live, changes=changes, stuck=stuck, stops=stops, kernels=KernelList(peers, kernels), experiments=ExperimentReader(peers),
         settings=in_force(settings, loaded), recent=RECENT, origins=origins_of(settings, http_port, secure=secure), secure=secure,
     )  # fmt: skip
+
+    async def close() -> None:
+        await changes.close()
+        await kernels.close()
+
     service = Service(
         name="oversight",
         full_names=(oversight_pb2.DESCRIPTOR.services_by_name["OversightService"].full_name,),
         servicer=OversightServicer(console, stuck),
         register=oversight_pb2_grpc.add_OversightServiceServicer_to_server,
         unready_dependencies=readiness,
-        close=changes.close,
+        close=close,
     )
     link = ConsoleLink(min(site.origins), console.secret)
     return OpenedOversight(service, make_app(site, readiness, settings), link)

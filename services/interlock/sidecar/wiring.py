@@ -133,6 +133,7 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
         await recovery.close()
         await guard.drain()
         await effects.drain()
+        await kernels.close()
         await upstream.close()
         await far.close()
 

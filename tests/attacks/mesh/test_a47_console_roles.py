@@ -59,7 +59,10 @@ async def world(tmp_path_factory):
 
 def requests_of(world, window_id: str):
     """Yield method and path of every route, with the ids of what is there."""
-    given = {"window_id": window_id, "session_id": world.session_id, "name": "review.js", "kernel_id": world.session_id}
+    given = {
+        "window_id": window_id, "session_id": world.session_id, "name": "review.js", "kernel_id": world.session_id,
+        "experiment_id": world.session_id, "cycle": "1",
+    }  # fmt: skip
     for route in world.oversight.routes:
         path = re.sub(r"\{(\w+)\}", lambda found: given[found[1]], route.path)
         for method in sorted(route.methods - {"HEAD"}):

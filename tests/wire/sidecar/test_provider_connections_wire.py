@@ -140,7 +140,7 @@ async def test_a_request_that_meets_the_close_on_its_way_is_sent_again(provider,
     context = _trusted(monkeypatch, tmp_path) if tls else None
     async with (
         listening(provider.handle, context) as port,
-        httpx.AsyncClient(transport=ReusingTransport(verify=tls, max_connections=4)) as client,
+        httpx.AsyncClient(transport=ReusingTransport(4)) as client,
     ):
         url = f"{'https' if tls else 'http'}://127.0.0.1:{port}/v1"
         await client.post(url, content=b"{}")
@@ -155,7 +155,7 @@ async def test_what_may_be_asked_twice_is_asked_again(provider):
     provider.second = lambda _writer: None
     async with (
         listening(provider.handle) as port,
-        httpx.AsyncClient(transport=ReusingTransport(verify=False, max_connections=4)) as client,
+        httpx.AsyncClient(transport=ReusingTransport(4)) as client,
     ):
         found = [await client.get(f"http://127.0.0.1:{port}/v1") for _ in range(2)]
 

@@ -54,7 +54,7 @@ _PLAIN_SITE = pattern(
     ignore_case=True,
 )
 _SCHEMES = ("https://", "http://", "www.", "doi.org/", "dx.doi.org/", "arxiv.org/abs/")
-_SHORTEST_PART = 3
+_SHORTEST_PART, _SHORT_DAY = 3, 3
 _AFTER_AN_ORDER = word_set(
     "a an the this that these those its it them him her your you my our their all any each both every some one two into on onto in"
     " with for from to at up off out over and or"
@@ -285,10 +285,7 @@ def _trimmed(reading: ValuesRead, start: int, end: int) -> tuple[int, int] | Non
         if places[token.start] >= start and places[token.end - 1] < end
     ]
     parts = [index for index in inside if _is_name_word(reading.tokens[index])]
-    if not parts:
-        return None
-    last = parts[-1] + 1
-    return parts[0], last
+    return (parts[0], parts[-1] + 1) if parts else None
 
 
 def _is_name_word(token: Lexeme) -> bool:
@@ -387,7 +384,10 @@ def _names_part(value: Value, envelope: EnvelopeIndex) -> bool:
 
 
 def _has_other_form(value: Value, reading: ValuesRead, envelope: EnvelopeIndex) -> bool:
-    """Whether the envelope states a figure in another form: seventh for seven, 22-year-old for 22."""
+    """Whether the envelope states a figure in another form: seventh for seven, 22-year-old for 22, Jan for January."""
+    alone = value.moment and (Moment(weekday=value.moment.weekday), Moment(months=value.moment.months))
+    if alone and value.moment in alone and value.text[:_SHORT_DAY].lower() in envelope.evidence.words:
+        return True
     if value.moment is not None and value.moment == Moment(weekday=value.moment.weekday):
         if f"{reading.tokens[value.first].low}s" in envelope.text:
             return True  # closed on Mondays, for a Monday

@@ -22,6 +22,7 @@ _VERSIONED = frozenset(
 )
 # Prefixes before a hyphen, so that the number after it is a number: mid-2020, pre-1990, sub-30.
 _PREFIXES = word_set("mid pre post early late q h fy cy non sub over under us c ca")
+_CURRENCY_CODES = frozenset(unit.measure for unit in units.CURRENCIES.values())
 BEGINNINGS = LABELS.keys() | _VERSIONED
 
 
@@ -83,9 +84,17 @@ def read_label(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int] 
     if kind is None:
         return None
     place = _after_words(tokens, index + 1)
-    if at(tokens, place).kind != NUMBER or at(tokens, place + 1).text == "%":
+    if at(tokens, place).kind != NUMBER or _is_amount(tokens, place):
         return None
     return _labels(tokens, kind, index, place)
+
+
+def _is_amount(tokens: Sequence[Lexeme], place: int) -> bool:
+    """Whether the number behind a label's word is an amount: a room 1,450 NOK a night, a table 90 euros."""
+    after = at(tokens, place + 1)
+    return (
+        "," in tokens[place].text or after.text == "%" or after.low in units.CURRENCIES or after.text in _CURRENCY_CODES
+    )
 
 
 def _after_words(tokens: Sequence[Lexeme], place: int) -> int:

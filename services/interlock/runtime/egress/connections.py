@@ -58,24 +58,27 @@ class Reuse:
 class ReusingTransport(httpx.AsyncHTTPTransport):
     """The straight way to a server, without proxies of the environment."""
 
-    def __init__(self, *, verify: bool, max_connections: int) -> None:
-        """Prepare a pool. Certificate authorities are read where *verify* is set."""
-        super().__init__(verify=False, trust_env=False)  # its own pool stays empty
-        context = httpx.create_ssl_context(verify=verify, trust_env=False)
-        self._pool = ReusingPool(context, max_connections)
+    def __init__(self, max_connections: int) -> None:
+        """Prepare a pool: not the inherited one, which makes a TLS context of its own."""
+        self._pool = ReusingPool(max_connections)
 
 
 class ReusingPool(httpcore.AsyncConnectionPool):
     """Sends a request again, on another connection, that a dying one has not delivered."""
 
-    def __init__(self, context: ssl.SSLContext, max_connections: int) -> None:
+    def __init__(self, max_connections: int) -> None:
         self._reuse = Reuse()
         super().__init__(
-            ssl_context=context,
             max_connections=max_connections,
             keepalive_expiry=KEEP_S,
             network_backend=_Backend(self._reuse),
         )
+
+    def create_connection(self, origin: httpcore.Origin) -> httpcore.AsyncConnectionInterface:
+        """Prepare a connection. Certificate authorities are read for the first one under TLS: they take memory and time."""
+        if origin.scheme == b"https" and self._ssl_context is None:
+            self._ssl_context = httpx.create_ssl_context(trust_env=False)
+        return super().create_connection(origin)
 
     async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
         """Return the answer to a request whose body can be read twice."""

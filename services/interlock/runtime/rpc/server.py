@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from interlock.domain.errors import unavailable
 from interlock.runtime.rpc.callers import Gate
@@ -171,9 +171,25 @@ def port_in_use(wanted: str, name: str) -> Exception:
     )
 
 
+class _Reflection:
+    """Describes the services. What that takes, nearly 3 MiB, is imported when somebody asks first."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+
+    async def ServerReflectionInfo(self, requests: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802 - gRPC's name
+        """Answer what is asked of the services."""
+        from grpc_reflection.v1alpha import reflection
+
+        servicer = reflection.aio.ReflectionServicer(self._names)
+        async for answer in servicer.ServerReflectionInfo(requests, context):
+            yield answer
+
+
 def _add_reflection(names: list[str], server: _ByName) -> None:
     """Serve reflection under both names: newer clients try v1 first, and its messages equal v1alpha's byte for byte."""
-    servicer = reflection.aio.ReflectionServicer([*names, health.SERVICE_NAME, reflection.SERVICE_NAME])
+    itself = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"].full_name
+    servicer = _Reflection([*names, health.SERVICE_NAME, itself])
     reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, server)
     handler: Any = grpc.stream_stream_rpc_method_handler(
         servicer.ServerReflectionInfo,

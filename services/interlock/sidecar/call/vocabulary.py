@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -112,6 +111,8 @@ def _means(token: str, known: _Vocabulary) -> frozenset[str]:
 @cache
 def _vocabulary() -> _Vocabulary:
     """Return the words of all languages together: which one a prompt is in is not asked."""
+    import tomllib  # read once, and not by a sidecar that stays idle
+
     exact: dict[str, set[str]] = {}
     stems: dict[str, set[str]] = {}
     told = tomllib.loads(files("interlock.sidecar.call").joinpath("words.toml").read_text(encoding="utf-8"))

@@ -85,9 +85,7 @@ class Upstream:
         self._max_depth, self._media_pass = settings.max_json_depth, settings.unjudged_media == "pass"
         self._own_key, self._conventions = settings.upstream_api_key, settings.gen_ai_conventions
         self._timeout_s, self._limit = settings.upstream_timeout_s, settings.max_body_bytes
-        # Reading the certificate authorities takes memory and time that only TLS is worth.
-        verify = self._base_url.startswith("https://")
-        straight = ReusingTransport(verify=verify, max_connections=MAX_CONNECTIONS)
+        straight = ReusingTransport(MAX_CONNECTIONS)
         self._client = httpx.AsyncClient(
             headers={"accept": "application/json", "accept-encoding": "identity", "user-agent": USER_AGENT},
             timeout=settings.upstream_timeout_s,

@@ -11,6 +11,7 @@ from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.value_conflicts import EnvelopeValues
 from interlock.dpe.document import Claim, Fact
 from interlock.dpe.grounding.support import content_stems
+from interlock.dpe.grounding.tables.rows import of_csv
 from interlock.dpe.request import OWN_KINDS, Request
 from interlock.dpe.text.memory.remembered import LONG, remembered
 from interlock.dpe.text.patterns import pattern
@@ -36,7 +37,9 @@ _MOST_OF_LINE = 8
 _OFF, _OFF_DEGREES = 0.025, 4.0
 _LIGHTEST, _HEAVIEST = 0.35, 1.5  # kg a litre: cocoa, honey
 _CONVERTED = frozenset({"length", "mass", "volume", "area", "speed", TEMPERATURE})
-_TOTALS = word_set("altogether total totals together sum all")
+_TOTALS = word_set(
+    "altogether total totals together sum all profit loss margin balance surplus deficit difference net left remaining"
+)
 _UNIT = "(minute|hour|day|week|month|year)"
 _ONE_UNIT = pattern(
     rf"\banother {_UNIT}\b|\b(?:an?|one) {_UNIT} (?:later|earlier|before|after|afterwards|longer|more|ahead)\b",
@@ -107,10 +110,10 @@ class Told:
     @staticmethod
     def of(request: Request) -> Told:
         """Read *request*."""
-        facts = request.facts[:_MOST_FACTS]
+        facts = [replace(fact, content=_by_key(fact.content[:MOST_TEXT])) for fact in request.facts[:_MOST_FACTS]]
         asked = [one.text[-MOST_TEXT:] for one in request.said if one.kind in OWN_KINDS]
         stated = [
-            (content_stems(fact.content[:MOST_TEXT]), values_of([fact.content[:MOST_TEXT]]), fact.id not in request.earlier_facts)
+            (content_stems(fact.content), values_of([fact.content]), fact.id not in request.earlier_facts)
             for fact in facts
         ]  # fmt: skip
         known = EnvelopeValues(
@@ -153,6 +156,12 @@ class Told:
     def said_named(self, label: str) -> list[Value]:
         """Return the figures of earlier answers on lines that have every word of *label*."""
         return _named(self.said, label)
+
+
+def _by_key(content: str) -> str:
+    """Return CSV with the names of its columns at its cells: read as a line, ``Jan,120,80`` has the figure 120,80."""
+    rows = of_csv(content)
+    return "\n".join(f"{each.key.noun}: {each.value};" for row in rows for each in row.fields) or content
 
 
 def _named(lines: Sequence[tuple[frozenset[str], Sequence[Value], bool]], label: str) -> list[Value]:
@@ -224,7 +233,7 @@ def _listed(facts: Sequence[Fact]) -> dict[tuple[str, str, str, bool], list[Valu
     """Return the figures that one message states of one kind, by message, unit, key and sign: a column, a list of prices."""
     found: dict[tuple[str, str, str, bool], list[Value]] = {}
     for fact in facts:
-        text = fact.content[:MOST_TEXT]
+        text = fact.content
         keys = [(match.start(), match[1].strip().casefold()) for match in _KEY.finditer(text)]
         starts = [start for start, _ in keys]
         for value in read(text).values:

@@ -36,7 +36,9 @@ Across = TypeVar("Across", bound=Contradiction)
 _FIGURES = frozenset({"NUMBER_CHANGED", "MAGNITUDE_ALTERED"})
 _OF_VALUES = _FIGURES | {"DATE_SHIFTED"}
 _FACTORS = {"double": 2.0, "doubled": 2.0, "twice": 2.0, "triple": 3.0, "tripled": 3.0, "half": 0.5, "halved": 0.5}
-_COMPARES = DIFFERS | word_set("share rest own others other together total altogether all sum ratio makes leaves times")
+_COMPARES = DIFFERS | word_set(
+    "share rest own others other together total altogether all sum ratio makes leaves times profit loss margin balance surplus deficit net"
+)
 
 
 def beyond(
@@ -245,16 +247,14 @@ def _of_its_key(value: Value, near: Near) -> bool:
 
 def _in_steps(value: Value, near: Near, sentence: Sequence[Value]) -> bool:
     """Whether a figure is the total of a list, or follows by two operations from what is near and what the sources say of it."""
-    if (
-        near.told is not None
-        and near.label
-        and any(each.unit in {"", value.unit} for each in near.told.of_label(near.label))
-    ):
-        return False  # a source states what is asked for: only its own figure counts
+    groups = [[each for each in group if each.text != value.text] for group in near.groups]
+    stated = near.told.of_label(near.label) if near.told is not None and near.label else []
+    if alike := {each.text for each in stated if each.unit in {"", value.unit}}:
+        # A source states what is asked for: only its own figure counts, or all of a column together.
+        return len(alike) > 1 and follows_in_steps(value, (), groups)
     others = [each for each in near.own if each.text != value.text]
     about = near.told.about(near.text)[:_MOST_ABOUT] if near.told else []
     said = near.told.said_about(near.text)[:_MOST_ABOUT] if near.told else []
-    groups = [[each for each in group if each.text != value.text] for group in near.groups]
     return follows_in_steps(value, [*others, *sentence, *about[:2], *said[:2], *near.beside, *about, *said], groups)
 
 

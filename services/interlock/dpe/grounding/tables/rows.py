@@ -12,6 +12,13 @@ from interlock.dpe.values.keys import Key, read_key
 _LETTER = re.compile(r"[^\W\d_]")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _DELIMITERS = (",", ";", "\t")
+_OF_TIMES = frozenset({"month", "day", "weekday", "date", "period"})
+_NAMES = (
+    "January February March April May June July August September October November December"
+    " Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
+)
+_IN_FULL = {name[:size].casefold(): name for name in _NAMES.split() for size in (3, 4) if len(name) > size}
+"""Months and weekdays as a column has them, in full, as answers have them."""
 
 
 def _is_rule(line: str) -> bool:
@@ -59,12 +66,13 @@ def as_record(head: Sequence[str], cells: Sequence[str]) -> Record:
         if not cell:
             continue
         key = read_key(head[place]) if place < len(head) else Key("")
+        value = _IN_FULL.get(cell.casefold(), cell) if key.noun.casefold() in _OF_TIMES else cell
         if place == 0:
-            fields.append(Field(key, first.noun if own else cell))
+            fields.append(Field(key, first.noun if own else value))
         elif own and not (key.before or key.after):
-            fields.append(Field(Key(key.noun), first.written(cell)))
+            fields.append(Field(Key(key.noun), first.written(value)))
         else:
-            fields.append(Field(key, key.written(cell)))
+            fields.append(Field(key, key.written(value)))
     return Record(tuple(fields))
 
 

@@ -20,7 +20,7 @@ _LEAST_LINES, _MOST_LINES = 2, 600
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _KEYED = pattern(r"""\s*(?:- )?["']?[\p{L}_][\p{L}\d_ .()/%€$£°+-]{0,50}["']?:(?:\s+\S.*|\s*)""")
 _ITEM = re.compile(r"\s*- \S.*|\s*-\s*")
-_BULLET = re.compile(r"(?m)^\s*[-*•]\s+(?=\*{0,2}[^\s*])")
+_BULLET = re.compile(r"(?m)^[ \t]*[-*•][ \t]+(?=\*{0,2}[^\s*])")
 _STRONG = re.compile(r"\*\*|__|`")
 _SECTION = re.compile(r"\[{1,2}([\w.\- \"]{1,60})\]{1,2}")
 _ASSIGNED = pattern(

@@ -55,6 +55,10 @@ class Kernels:
         self._gathering = Gathering(self._decide)
         self._restoring: dict[str, asyncio.Task[bool]] = {}
 
+    async def close(self) -> None:
+        """End what goes on behind the answers."""
+        await self._sealing.close()
+
     async def ask(self, scope: str, token: str, what: str, request: Any) -> session_pb2.StepKernelResponse:
         """Return the answer to what is asked; everything that it rests on is sealed.
 

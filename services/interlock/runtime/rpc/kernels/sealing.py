@@ -159,6 +159,15 @@ class Sealing:
         if kernel_id not in self._telling:
             self._telling[kernel_id] = asyncio.get_running_loop().call_later(TOLD_AFTER_S, self._tell, kernel_id)
 
+    async def close(self) -> None:
+        """Tell nothing more. What the store was not told is sealed again by the next call, which changes nothing."""
+        for timer in self._telling.values():
+            timer.cancel()
+        self._telling.clear()
+        for task in self._told:
+            task.cancel()
+        await asyncio.gather(*self._told, return_exceptions=True)
+
     def _tell(self, kernel_id: str) -> None:
         del self._telling[kernel_id]
         if kernel_id in self._untold:
