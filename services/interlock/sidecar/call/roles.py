@@ -16,13 +16,16 @@ from typing import Any
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.sidecar.call import answers, sources, transcripts
+from interlock.sidecar.call import transcripts
 
 FACT_LIMIT = 32_768
 NEUTRAL = 0.5
 
 USER, INSTRUCTION, SOURCE, ANSWERED = "user", "instruction", "source", "answered"
 """Kinds of said texts (dpe.proto)."""
+
+MOST_READ = 300_000
+"""Characters of one request that are searched for given text (``sources``)."""
 
 _RESULTS = ("tool", "function")
 _SYSTEM = ("system", "developer")
@@ -91,6 +94,8 @@ def read(messages: Sequence[Mapping[str, Any]], *, most_facts: int, tools: Colle
 
     A line of a system message that only tells again one of the declared *tools*, by name, states nothing. Neighbouring sentences of one message become one fact where there would be more than *most_facts*.
     """
+    from interlock.sidecar.call import sources  # on use: a sidecar that nobody calls stays small
+
     facts: list[common_pb2.Fact] = []
     said: list[dpe_pb2.SaidText] = []
     earlier: set[str] = set()
@@ -142,7 +147,7 @@ def _searched(messages: Sequence[Mapping[str, Any]]) -> set[int]:
 
     The user's words in an older one are all taken for own words, and what an older system message says for sources.
     """
-    left, found = sources.MOST_READ, set[int]()
+    left, found = MOST_READ, set[int]()
     for number in range(len(messages) - 1, -1, -1):
         left -= len(content_text(messages[number]))
         if left < 0:
@@ -246,6 +251,8 @@ def _runs_on(line: str, following: str) -> bool:
 
 def _told(text: str, tools: Collection[str]) -> tuple[list[str], list[str]]:
     """Return what a system message states, and what it orders. An order with a figure or a name in it states it, too."""
+    from interlock.sidecar.call import answers, sources
+
     text = answers.without(transcripts.without_examples(text))
     parts = sources.read(text)
     if parts.sources and any(source.whole for source in parts.sources):

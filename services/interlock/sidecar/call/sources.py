@@ -16,9 +16,6 @@ from dataclasses import dataclass
 from interlock.sidecar.call import answers, blocks, examples, sections
 
 _TAG = re.compile(r"</?[^\W\d_][^<>]{0,400}>")
-MOST_READ = 300_000
-"""Characters of one request that are searched for given text; see ``roles``."""
-
 MOST_KNOWN = 2048
 """Messages whose parts are known again, those read last; of each there is a digest and places, and no text."""
 MOST_SPANS = 64

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock.sidecar.call import roles, sources
+from interlock.sidecar.call import roles
 
 QUESTION = {"role": "user", "content": "And now?"}
 
@@ -101,7 +101,7 @@ def test_a_message_of_nothing_but_a_source_is_its_own_question():
 
 def test_no_more_is_searched_than_the_bound_allows():
     """The newest messages come first; the words of older ones are still the user's."""
-    long = {"role": "user", "content": "Context: Grass is green.\n\n" + "x " * (sources.MOST_READ // 2)}
+    long = {"role": "user", "content": "Context: Grass is green.\n\n" + "x " * (roles.MOST_READ // 2)}
     found = read({"role": "user", "content": "Context: Snow is white.\n\nWhat?"}, long)
 
     assert facts(found) == []
