@@ -76,6 +76,8 @@ MEASURES = {
     "-5 °C": ("QUANTITY", "temperature", -5),
     "41 degrees Fahrenheit": ("QUANTITY", "temperature", 5),
     "-40°F": ("QUANTITY", "temperature", -40),
+    "a room 1,450 NOK": ("MONEY", "NOK", 1450),
+    "a table 90 euros": ("MONEY", "EUR", 90),
     "16 GB": ("QUANTITY", "data", 16e9),
     "500 mg": ("QUANTITY", "mass", 0.0005),
     "3x": ("QUANTITY", "times", 3),

@@ -1,0 +1,60 @@
+"""Columns: months in short, and what an answer makes of the figures of a column (SPEC-005 §5.2, ATT-6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.everyday import is_clean
+from interlock.dpe.document import Fact
+from interlock.dpe.grounding.tables.rows import of_csv
+from interlock.dpe.request import Output, Request
+from tests.support.dpe import pipeline
+
+pytestmark = pytest.mark.req("DPE-3", "ATT-6")
+
+QUARTER = "month,revenue,costs\nJan,120,80\nFeb,135,90\nMar,150,95"
+STAY = "Hotel Aurora: double room 1,450 NOK a night. The airport train costs 252 NOK."
+
+
+def test_a_month_of_a_column_is_read_in_full():
+    """And a weekday. In a column of other things the same letters are what they are."""
+    assert [row.fields[0].value for row in of_csv("month,n\nJan,1\nSept,2\nMay,3")] == ["January", "September", "May"]
+    assert [row.fields[0].value for row in of_csv("day,n\nMon,1\nThurs,2")] == ["Monday", "Thurs"]
+    assert [row.fields[0].value for row in of_csv("name,n\nJan,1\nSun,2")] == ["Jan", "Sun"]
+
+
+async def _judged(source: str, query: str, text: str):
+    return await pipeline().analyse(Request(outputs=(Output(0, text),), facts=(Fact("f", source, 0.5),), query=query))
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (QUARTER, "Costs came to 265."),
+        (QUARTER, "Revenue grew from 120 in January to 150 in March, 405 in all."),
+        (QUARTER, "Revenue was 405. Costs were 265. The profit was 140."),
+        (QUARTER, "Average costs were 88.3."),
+        (QUARTER, "Revenue in February was 135."),
+        (STAY, "Two nights cost 2,900 NOK, and the train for two people both ways 1,008 NOK: 3,908 NOK in total."),
+    ],
+)
+async def test_sums_and_means_of_what_is_listed_are_left_alone(source, text):
+    """They are calculated, not invented."""
+    assert is_clean(await _judged(source, "Summarise it.", text))
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (QUARTER, "Revenue in February was 120."),
+        (QUARTER, "Revenue in March was 405."),
+        (QUARTER, "Total revenue was 415."),
+        (QUARTER, "Average costs were 91."),
+        (STAY, "A night in a double room costs 1,540 NOK."),
+    ],
+)
+async def test_figures_of_another_row_and_wrong_sums_are_not(source, text):
+    """A month has its own row, and a sum one value."""
+    assert not is_clean(await _judged(source, "Summarise it.", text))
