@@ -102,16 +102,17 @@ def _read_iso(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
         return None
     if len(year.text) != 4 or not (year.text.isdigit() and _in(month, 12) and _in(day, 31)):
         return None
-    end = index + 5
+    end, minute = index + 5, None
     if at(tokens, end).low == "t" and at(tokens, end).glued and at(tokens, end + 1).kind == NUMBER:
         clock = read_clock(tokens, end + 1)
         end = clock.end if clock else end + 2
+        minute = (clock.moment.minute or None) if clock else None  # midnight stands for a day without a time
         while at(tokens, end).glued and at(tokens, end).low in {":", "z", "+"} | {
             at(tokens, end).low if at(tokens, end).kind == NUMBER else "z"
         }:
             end += 1
     number = int(month.text)
-    return DateRead(Moment(only(int(year.text)), (number, number), int(day.text)), end)
+    return DateRead(Moment(only(int(year.text)), (number, number), int(day.text), minute=minute), end)
 
 
 def _in(token: Lexeme, most: int) -> bool:

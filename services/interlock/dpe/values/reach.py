@@ -7,7 +7,9 @@ near: in the sentence itself, beside it, or in the question. Units must fit, so 
 
 from __future__ import annotations
 
+import calendar
 import datetime as dt
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, permutations
 
@@ -20,7 +22,9 @@ MOST_FAR = 32
 _DAY, _MONTH, _YEAR = 86_400.0, 2_629_800.0, 31_557_600.0
 _DAY_MINUTES = 1440
 _PAIR = 2
+_LAST_YEAR = 9999
 _HOUR = 60
+_SECONDS = re.compile(r"(\d{1,2}):(\d\d):(\d\d)")
 
 
 def in_reach(target: Value, near: Iterable[Value], far: Iterable[Value]) -> bool:
@@ -35,8 +39,12 @@ def in_reach(target: Value, near: Iterable[Value], far: Iterable[Value]) -> bool
 
 
 def between_times(target: Value, values: Iterable[Value]) -> bool:
-    """Whether a duration is the one between two stated times of day, to the minute."""
-    minutes = dict.fromkeys(value.moment.minute for value in values if value.moment is not None)
+    """Whether a duration is the one between two stated times of day, to the minute, or to the second where they have them."""
+    timed = [value for value in values if value.moment is not None]
+    seconds = {int(h) * 3600 + int(m) * 60 + int(s) for value in timed for h, m, s in _SECONDS.findall(value.text)[:1]}
+    if target.unit == TIME and target.factor == 1.0 and len(seconds) <= MOST_FAR:
+        return any(_rounds_to(float(abs(a - b)), target) for a, b in permutations(seconds, _PAIR))
+    minutes = dict.fromkeys(value.moment.minute for value in timed if value.moment)
     stated = [minute for minute in minutes if minute is not None][:MOST_FAR]
     if target.unit != TIME or not target.amount or target.factor > 60 * _HOUR:
         return False
@@ -209,7 +217,10 @@ def _moved(start: Moment, seconds: float, target: Moment) -> Iterator[Moment]:
     months = seconds / _MONTH
     if abs(months - round(months)) < 0.01 and round(months):
         place = day.year * 12 + day.month - 1 + round(months)
-        yield from (Moment((place // 12,) * 2, (place % 12 + 1,) * 2, day.day + off) for off in (0, -1, 1))
+        year, month = place // 12, place % 12 + 1
+        # From the end of a month one comes to the end of another.
+        ends = (calendar.monthrange(year, month)[1],) if start.day is None and 0 < year < _LAST_YEAR else ()
+        yield from (Moment((year,) * 2, (month,) * 2, one) for one in (*(day.day + off for off in (0, -1, 1)), *ends))
     if seconds % _DAY == 0:
         try:
             for off in (0, -1, 1):

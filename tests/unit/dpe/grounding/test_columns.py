@@ -1,4 +1,4 @@
-"""Columns: months in short, and what an answer makes of the figures of a column (SPEC-005 §5.2, ATT-6)."""
+"""Columns, logs and terms: what an answer makes of the figures and times of a source (SPEC-005 §5.2, ATT-6)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ pytestmark = pytest.mark.req("DPE-3", "ATT-6")
 
 QUARTER = "month,revenue,costs\nJan,120,80\nFeb,135,90\nMar,150,95"
 STAY = "Hotel Aurora: double room 1,450 NOK a night. The airport train costs 252 NOK."
+
+LOG = "2026-05-01T12:00:01Z INFO start\n2026-05-01T12:00:05Z WARN retry 1 of 3 host=db1\n2026-05-01T12:00:13Z INFO exit code=2"
+NOTICE = "Notice is three months to the end of a month."
 
 
 def test_a_month_of_a_column_is_read_in_full():
@@ -31,6 +34,7 @@ async def _judged(source: str, query: str, text: str):
 @pytest.mark.parametrize(
     ("source", "text"),
     [
+        (LOG, "It started at 12:00:01 UTC and exited with code 2 at 12:00:13, twelve seconds after the start."),
         (QUARTER, "Costs came to 265."),
         (QUARTER, "Revenue grew from 120 in January to 150 in March, 405 in all."),
         (QUARTER, "Revenue was 405. Costs were 265. The profit was 140."),
@@ -48,6 +52,8 @@ async def test_sums_and_means_of_what_is_listed_are_left_alone(source, text):
 @pytest.mark.parametrize(
     ("source", "text"),
     [
+        (LOG, "It exited twenty seconds after the start."),
+        (LOG, "It started at 13:30."),
         (QUARTER, "Revenue in February was 120."),
         (QUARTER, "Revenue in March was 405."),
         (QUARTER, "Total revenue was 415."),
@@ -58,3 +64,13 @@ async def test_sums_and_means_of_what_is_listed_are_left_alone(source, text):
 async def test_figures_of_another_row_and_wrong_sums_are_not(source, text):
     """A month has its own row, and a sum one value."""
     assert not is_clean(await _judged(source, "Summarise it.", text))
+
+
+@pytest.mark.models
+async def test_months_before_the_end_of_one_end_with_another():
+    """Three months before the end of September is 30 June, and not the 20th."""
+    query = "I want to leave at the end of September. When must I give notice?"
+    said = "With three months' notice to the end of a month, you have to give notice by {} June."
+
+    assert is_clean(await _judged(NOTICE, query, said.format(30)))
+    assert not is_clean(await _judged(NOTICE, query, said.format(20)))

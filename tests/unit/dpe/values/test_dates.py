@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from interlock.dpe.comparison.value_conflicts import extract
@@ -20,7 +22,8 @@ DATES = {
     "05/25/2026": MAY_25,
     "25.05.2026": MAY_25,
     "2026-05-25": MAY_25,
-    "2026-05-25T10:00:00Z": MAY_25,
+    "2026-05-25T10:00:00Z": replace(MAY_25, minute=600),
+    "2026-05-25T00:00:00Z": MAY_25,
     "2026/05/25": MAY_25,
     "Monday, 25 May 2026": Moment(years=(2026, 2026), months=(5, 5), day=25, weekday=0),
     "May 2026": Moment(years=(2026, 2026), months=(5, 5)),
