@@ -4,7 +4,7 @@ These rules need no model and stand alone. All functions are pure functions of t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interlock.dpe.comparison.direct import cues
 from interlock.dpe.text.lexing import at
@@ -99,9 +99,12 @@ class EnvelopeValues:
         return next(table.equals(stripped), None) is not None
 
     def _has_moment(self, moment: Moment) -> bool:
-        """Whether a date is stated, or its year and the rest of it separately: in 2026 … on 25 May."""
+        """Whether a date is stated, or its year or its hour and the rest of it separately: in 2026 … on 25 May at 18:30."""
         if any(moments.covers(other, moment) for other in self._moments):
             return True
+        if moment.minute is not None and moment.months is not None:
+            hour, day = Moment(minute=moment.minute), replace(moment, minute=None)
+            return any(moments.covers(other, hour) for other in self._moments) and self._has_moment(day)
         rest = Moment(None, moment.months, moment.day, moment.weekday, moment.minute, moment.other)
         if (
             moment.years is None

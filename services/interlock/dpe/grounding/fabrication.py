@@ -30,7 +30,7 @@ from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.references.parts import PART_KINDS, plain_number
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import ValuesRead, read
-from interlock.dpe.values.forms import one_of, other_forms, tidied
+from interlock.dpe.values.forms import keyed_forms, one_of, other_forms, tidied
 from interlock.dpe.values.frames import names_known, taken_by_values
 from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import Value
@@ -395,6 +395,6 @@ def _has_other_form(value: Value, reading: ValuesRead, envelope: EnvelopeIndex) 
     before, after = at(reading.tokens, value.first - 1).low, at(reading.tokens, value.last).low
     if value.moment is not None and before in _OF_A_CELL and value.text.isdigit():
         return f"{int(value.text):,}" in envelope.figures  # students: 1860, which looks like a year
-    if any(envelope.values.has(form) for form in other_forms(value, before, after)):
+    if any(map(envelope.values.has, (*other_forms(value, before, after), *keyed_forms(value, reading.tokens)))):
         return True
     return any(f" {article} {unit}" in envelope.text for unit in one_of(value) for article in _WHOLE)

@@ -8,6 +8,7 @@ the program is found either way. The times of an agenda that was asked for are m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from interlock.dpe.document import Claim, Fact
 from interlock.dpe.text.patterns import pattern, spaced
@@ -62,6 +63,14 @@ _PROPOSED = spaced(
     """,
     ignore_case=True,
 )
+_RATES = pattern(
+    r"\b(?:rate|rating|score|grade|rank|evaluate|assess|judge)\b[^.?!\n]{0,60}\b(?:from|of|between|scale|out)\b",
+    ignore_case=True,
+)
+_RATED = pattern(
+    r"\b(\d+(?:\.\d+)?)\s?(?:/|out of|of)\s?(?:5|10|20|100)\b|\b(?:rating|score|grade)\W{1,4}(?:is\s|of\s)?(\d+(?:\.\d+)?)",
+    ignore_case=True,
+)
 _GIVEN = pattern(r"\b(?:this|these|it|its|my|here|above|below)\b", ignore_case=True)
 """Points at what was given: a question about a trouble with it is one for work on it."""
 _MORE = spaced(
@@ -95,15 +104,25 @@ def asks_for_work(query: str, facts: Sequence[Fact]) -> bool:
 def without_made(
     found: Mapping[str, tuple[str, ...]], claims: Sequence[Claim], query: str
 ) -> dict[str, tuple[str, ...]]:
-    """Return fabrications without the times that a plan makes because the *query* asks for one, and without those that a claim proposes."""
-    plans, texts = _PLAN.search(query) is not None, {claim.claim_id: claim.text for claim in claims}
-    left = {}
-    for name, each in found.items():
-        proposed = _PROPOSED.search(texts[name]) is not None
-        kept = tuple(one for one in each if not ((plans and _is_time(one)) or (proposed and _is_time(one, dated=True))))
-        if kept:
-            left[name] = kept
-    return left
+    """Return fabrications without what the *query* asks to be made, the times of a plan or a rating, and without proposed times."""
+    made = _Made(plans=_PLAN.search(query) is not None, rates=_RATES.search(query) is not None)
+    texts = {claim.claim_id: claim.text for claim in claims}
+    kept = {name: tuple(one for one in each if not made.has(one, texts[name])) for name, each in found.items()}
+    return {name: each for name, each in kept.items() if each}
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What is asked to be made."""
+
+    plans: bool
+    rates: bool
+
+    def has(self, text: str, claim: str) -> bool:
+        """Tell whether a text of a claim is of that, or is a time that the claim proposes."""
+        if self.rates and any(text in match.groups() for match in _RATED.finditer(claim)):
+            return True
+        return (self.plans and _is_time(text)) or (_PROPOSED.search(claim) is not None and _is_time(text, dated=True))
 
 
 def _is_time(text: str, *, dated: bool = False) -> bool:

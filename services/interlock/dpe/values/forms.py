@@ -5,11 +5,13 @@ They are separate from the comparison of a claim with its source, where seven an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from interlock.dpe.text.lexing import Lexeme, at
 from interlock.dpe.text.patterns import pattern
+from interlock.dpe.values.extraction import read
 from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import DATE, NUMBER, ORDINAL, QUANTITY, Value
 from interlock.dpe.values.units import TIME
@@ -66,6 +68,13 @@ def other_forms(value: Value, before: str, after: str) -> Iterator[Value]:
         if value.amount <= _OLDEST and before in _AGE_BEFORE and after in _AGE_AFTER:
             yield _in_years(value)
         yield from _on_the_clock(value, before)
+
+
+def keyed_forms(value: Value, tokens: Sequence[Lexeme]) -> Iterator[Value]:
+    """Yield what a bare figure is with its key for its unit: *cups: 8* for 8 cups."""
+    if value.kind == NUMBER and not value.unit and value.amount is not None and at(tokens, value.first - 1).text == ":":
+        unit = at(tokens, value.first - 2).low
+        yield from (form for form in read(f"{value.text} {unit}").values if form.unit and not form.label)
 
 
 def _on_the_clock(value: Value, before: str) -> Iterator[Value]:

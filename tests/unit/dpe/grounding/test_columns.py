@@ -16,6 +16,11 @@ QUARTER = "month,revenue,costs\nJan,120,80\nFeb,135,90\nMar,150,95"
 STAY = "Hotel Aurora: double room 1,450 NOK a night. The airport train costs 252 NOK."
 
 LOG = "2026-05-01T12:00:01Z INFO start\n2026-05-01T12:00:05Z WARN retry 1 of 3 host=db1\n2026-05-01T12:00:13Z INFO exit code=2"
+INVOICE = (
+    "Invoice 2026-114, dated 4 May 2026. 12 licences at 45.00 EUR, setup 150.00 EUR, VAT 131.10 EUR, total 821.10 EUR."
+)
+EVENT = "Join us on Friday, 12 June 2026, 18:30 at the Old Mill. Tickets 15 pounds."
+MACHINE = "AeroBrew 3: 1.2 l tank, 1,450 W, brews 8 cups in 6 minutes."
 NOTICE = "Notice is three months to the end of a month."
 
 
@@ -74,3 +79,39 @@ async def test_months_before_the_end_of_one_end_with_another():
 
     assert is_clean(await _judged(NOTICE, query, said.format(30)))
     assert not is_clean(await _judged(NOTICE, query, said.format(20)))
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("source", "right", "wrong"),
+    [
+        (
+            INVOICE,
+            '{"date": "2026-05-04", "vat": 131.1, "total": 821.1}',
+            '{"date": "2026-05-04", "vat": 131.1, "total": 812.1}',
+        ),
+        (
+            EVENT,
+            '{"start": "2026-06-12T18:30:00", "price_gbp": 15}',
+            '{"start": "2026-06-12T19:30:00", "price_gbp": 15}',
+        ),
+        (MACHINE, '{"tank_l": 1.2, "power_w": 1450, "cups": 8}', '{"tank_l": 1.2, "power_w": 1540, "cups": 8}'),
+        (MACHINE, '{"cups": 8, "minutes": 6}', '{"cups": 6, "minutes": 6}'),
+    ],
+)
+async def test_fields_that_were_extracted_are_read_with_their_keys(source, right, wrong):
+    """A key has the unit, a time stamp a day and an hour that the source states apart."""
+    assert is_clean(await _judged(source, "Extract the fields as JSON.", right))
+    assert not is_clean(await _judged(source, "Extract the fields as JSON.", wrong))
+
+
+@pytest.mark.models
+async def test_a_rating_that_was_asked_for_is_made():
+    """One that was not asked for is a figure like others."""
+    review, said = (
+        "The room was clean, but the wifi kept dropping.",
+        "3 out of 5: the room was clean, but the wifi kept dropping.",
+    )
+
+    assert is_clean(await _judged(review, "Rate it on a scale from 1 to 5.", said))
+    assert not is_clean(await _judged(review, "Summarise it.", said))

@@ -20,6 +20,7 @@ from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.placing.near import MOST_TEXT, Near, Told, compounds, converts, values_of, weighs
 from interlock.dpe.request import Request
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.cells import label_of
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import Value, same
 from interlock.dpe.values.reach import between_times, in_reach, scaled
@@ -31,6 +32,7 @@ _MOST_TOLD = 12
 _MOST_ABOUT = 8
 _MOST_OF_SENTENCE = 6
 _ROUNDS = 6
+_EXACT = 3  # significant digits of a figure that is not another one's by chance
 _ON_FIGURES = frozenset({"nli", "numbers", "dates"})
 Across = TypeVar("Across", bound=Contradiction)
 _FIGURES = frozenset({"NUMBER_CHANGED", "MAGNITUDE_ALTERED"})
@@ -115,9 +117,23 @@ def derived(
             if not any(each.type in _OF_VALUES for each in found):
                 continue
             near = Near.of(claim, reading, told)
-            left = tuple(each for each in found if each.type not in _OF_VALUES or not _follows(each, claim, near))
+            left = tuple(
+                each
+                for each in found
+                if each.type not in _OF_VALUES or not (_follows(each, claim, near) or _is_figure_of(each, claim, told))
+            )
             kept[claim.claim_id] = left
     return {name: found for name, found in kept.items() if found}
+
+
+def _is_figure_of(bent: Distortion, claim: Claim, told: Told) -> bool:
+    """Whether a field states a source's exact figure without its unit: *total: 821.1* for 821.10 EUR."""
+    if label_of(claim.text) is None or bent.type not in _FIGURES:
+        return False
+    figures = [each for each in read(claim.text).values if each.text == bent.claim_value and not each.unit]
+    stated = [each for _, values, _ in told.facts for each in values if each.unit]
+    exact = (each for each in figures if each.amount and (len(each.digits) >= _EXACT or "." in each.text))
+    return any(one.amount == (other.amount or 0.0) / other.factor for one in exact for other in stated)
 
 
 def _follows(bent: Distortion, claim: Claim, near: Near) -> bool:
