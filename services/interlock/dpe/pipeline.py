@@ -25,13 +25,14 @@ from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.bindings.reading import Passages
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion
-from interlock.dpe.grounding import attribution, basis, bound, citations, fabrication, fidelity, joined, work
+from interlock.dpe.grounding import attribution, bound, citations, fabrication, fidelity, joined
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.beside import consumed
 from interlock.dpe.grounding.beside.apart import Apart, apart
 from interlock.dpe.grounding.citations import Misattribution
 from interlock.dpe.grounding.doubt import Doubts
 from interlock.dpe.grounding.envelope import Envelope
+from interlock.dpe.grounding.given import basis, work
 from interlock.dpe.grounding.placing import calculated, listed_amounts, within_reach
 from interlock.dpe.grounding.said import SaidEvidence
 from interlock.dpe.grounding.tools import calls as tool_calls
@@ -198,10 +199,9 @@ class Pipeline:
     ) -> dict[str, tuple[str, ...]]:
         """Return the fabrications by claim, found beside the models; in the mode ``open`` only references that nothing shown has."""
         of = fabrication.EnvelopeIndex.of
+        find, index = fabrication.find, partial(of, base.cut.texts, request.own_words, base.facts)
         if mode is GroundingMode.OPEN:
             find, index = fabrication.invented, partial(of, basis.shown(request, base.cut.texts), request.query, ())
-        else:
-            find, index = fabrication.find, partial(of, base.cut.texts, request.own_words, base.facts)
         with timed("3a"):
             left = partial(work.without_made, claims=answer.checked, query=request.query)
             return await self.language.run(lambda _: left(find(answer.checked, index())), stage="3a")

@@ -9,9 +9,10 @@ import numpy as np
 from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe import regulatory
 from interlock.dpe.document import PiiFinding
-from interlock.dpe.grounding import basis, envelope
+from interlock.dpe.grounding import envelope
 from interlock.dpe.grounding.attribution import Method
 from interlock.dpe.grounding.envelope import Envelope
+from interlock.dpe.grounding.given import basis
 from interlock.dpe.inference.port import Inference, ModelInfo
 from interlock.dpe.quality.quality import Query
 from interlock.dpe.regulatory import Classification

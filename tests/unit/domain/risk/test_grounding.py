@@ -9,7 +9,7 @@ from interlock.domain.policy.policy_text import parse
 from interlock.domain.risk.grounding import Basis, GroundingMode, applied, meaning
 from interlock.domain.risk.risk import RiskLevel
 from interlock.dpe.document import Fact
-from interlock.dpe.grounding.basis import basis
+from interlock.dpe.grounding.given.basis import basis
 
 STRICT, PREFERRED, OPEN, AUTO = GroundingMode
 SOURCES, NONE = Basis

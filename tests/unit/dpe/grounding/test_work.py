@@ -7,8 +7,8 @@ import pytest
 from bench.everyday import is_clean
 from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe.document import Fact
-from interlock.dpe.grounding.basis import mode
-from interlock.dpe.grounding.work import asks_for_work, is_program
+from interlock.dpe.grounding.given.basis import mode
+from interlock.dpe.grounding.given.work import asks_for_work, is_program
 from interlock.dpe.request import Output, Request
 from tests.support.dpe import pipeline
 

@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe.claims.reading import ChoiceReading, claim_sentences
 from interlock.dpe.document import Claim
-from interlock.dpe.grounding import basis
+from interlock.dpe.grounding.given import basis
 from interlock.dpe.grounding.placing.near import Told, converts, values_of
 from interlock.dpe.request import Request
 from interlock.dpe.text.names import plain

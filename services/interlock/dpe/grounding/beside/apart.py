@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.document import Claim
-from interlock.dpe.grounding import basis, fabrication
+from interlock.dpe.grounding import fabrication
 from interlock.dpe.grounding.attribution import NO_EVIDENCE, ClaimEvidence, Method, supported
 from interlock.dpe.grounding.beside import aboutness, across
 from interlock.dpe.grounding.envelope import Envelope
+from interlock.dpe.grounding.given import basis
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Inference
 from interlock.dpe.request import Request

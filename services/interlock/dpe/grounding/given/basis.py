@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from interlock.domain.risk.grounding import Basis, GroundingMode, applied
 from interlock.dpe.document import Fact
-from interlock.dpe.grounding.work import asks_for_work
+from interlock.dpe.grounding.given.work import asks_for_work
 from interlock.dpe.request import Request
 from interlock.dpe.text.patterns import pattern, spaced
 
