@@ -32,6 +32,7 @@ _WEAK = word_set(
 _SHORT = 4
 _ELLIPTIC = frozenset({"none", "nothing", "never", "not", "neither"})
 _ORDER = frozenset({"before", "after"})
+_BEFORE = "±before"  # the stem of both
 _PHASES = "start"
 _PREFIXES = ("un", "dis", "non", "in", "im", "il", "ir")
 CERTAIN_COPY = 0.6
@@ -210,8 +211,9 @@ def _reaches(sentence: FramedSentence, frame: Frame, index: int, words: frozense
     """Whether what a negator denies is said in *words* too, as it is or with a prefix that denies it."""
     scope = _denied_words(sentence, frame, index)
     if frame.tokens[index].low in _ELLIPTIC and (not scope or at(frame.tokens, index + 1).low in _OPENING):
-        whole = _elliptic_words(sentence, frame, index)  # of the southern region nothing is said of the northern one
-        return all(word in words and not word.startswith("±") for word in whole)
+        if own := _elliptic_words(sentence, frame, index):  # of the southern region nothing is said of the northern one
+            return all(word in words and not word.startswith("±") for word in own)
+        return any(word in words for _, word in sentence.stems)  # a refund until Friday, after that none
     return any(word in words or any(prefix + word in words for prefix in _PREFIXES) for word in scope)
 
 
@@ -229,12 +231,11 @@ def _is_weak(low: str) -> bool:
 
 
 def _elliptic_words(sentence: FramedSentence, frame: Frame, index: int) -> list[str]:
-    """Return the words that a negator at the end of its clause denies: *the other region was not*, *after that none*."""
+    """Return the words of its clause that a negator at the end of it denies: *the other region was not*."""
     first = index
     while first > sentence.first and frame.tokens[first - 1].low not in _OPENING:
         first -= 1
-    own = [word for place, word in sentence.stems if first <= place <= index]
-    return own or [word for _, word in sentence.stems]
+    return [word for place, word in sentence.stems if first <= place <= index and word != _BEFORE]
 
 
 def _prefers(sentence: FramedSentence, frame: Frame, index: int, words: frozenset[str]) -> bool:

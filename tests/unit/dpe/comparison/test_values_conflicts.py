@@ -118,6 +118,10 @@ PARAPHRASES = [
     ("Pay within 30 days.", "Pay within 30 calendar days."),
     ("Take 1 tablet. If needed, take another after at least 6 hours.", "Interval; Adults: at least 6 hours"),
     ("Refund until Friday for a fee of 10 euros, after that none.", "After that there is no refund."),
+    (
+        "Refund until the day before departure with a fee of 10 euros per person, after that none.",
+        "After that there is no refund.",
+    ),
     # numbers, amounts and measures in another form
     ("Revenue increased by 15% in Q3 2025.", "In the third quarter of 2025, revenue increased by 15 percent."),
     ("Revenue was $4.2 million.", "Revenue was $4.2M."),
