@@ -54,7 +54,7 @@ _PLAIN_SITE = pattern(
     ignore_case=True,
 )
 _SCHEMES = ("https://", "http://", "www.", "doi.org/", "dx.doi.org/", "arxiv.org/abs/")
-_SHORTEST_PART, _SHORT_DAY = 3, 3
+_SHORTEST_PART = 3
 _AFTER_AN_ORDER = word_set(
     "a an the this that these those its it them him her your you my our their all any each both every some one two into on onto in"
     " with for from to at up off out over and or"
@@ -384,10 +384,7 @@ def _names_part(value: Value, envelope: EnvelopeIndex) -> bool:
 
 
 def _has_other_form(value: Value, reading: ValuesRead, envelope: EnvelopeIndex) -> bool:
-    """Whether the envelope states a figure in another form: seventh for seven, 22-year-old for 22, Jan for January."""
-    alone = value.moment and (Moment(weekday=value.moment.weekday), Moment(months=value.moment.months))
-    if alone and value.moment in alone and value.text[:_SHORT_DAY].lower() in envelope.evidence.words:
-        return True
+    """Whether the envelope states a figure in another form: seventh for seven, 22-year-old for 22."""
     if value.moment is not None and value.moment == Moment(weekday=value.moment.weekday):
         if f"{reading.tokens[value.first].low}s" in envelope.text:
             return True  # closed on Mondays, for a Monday

@@ -42,8 +42,9 @@ def between_times(target: Value, values: Iterable[Value]) -> bool:
     """Whether a duration is the one between two stated times of day, to the minute, or to the second where they have them."""
     timed = [value for value in values if value.moment is not None]
     seconds = {int(h) * 3600 + int(m) * 60 + int(s) for value in timed for h, m, s in _SECONDS.findall(value.text)[:1]}
-    if target.unit == TIME and target.factor == 1.0 and len(seconds) <= MOST_FAR:
-        return any(_rounds_to(float(abs(a - b)), target) for a, b in permutations(seconds, _PAIR))
+    exact = target.unit == TIME and target.factor == 1.0 and len(seconds) <= MOST_FAR
+    if exact and any(_rounds_to(float(abs(a - b)), target) for a, b in permutations(seconds, _PAIR)):
+        return True
     minutes = dict.fromkeys(value.moment.minute for value in timed if value.moment)
     stated = [minute for minute in minutes if minute is not None][:MOST_FAR]
     if target.unit != TIME or not target.amount or target.factor > 60 * _HOUR:

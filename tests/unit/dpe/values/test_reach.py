@@ -74,6 +74,7 @@ def test_the_time_between_two_stated_times_is_within_reach():
     assert between_times(_last("8 minutes"), stated)
     assert between_times(_last("two and a half hours"), stated)
     assert not between_times(_last("11 minutes"), stated)
+    assert between_times(_last("480 seconds"), stated), "of times without seconds as well"
     assert not between_times(_last("8 days"), stated)
 
 

@@ -78,7 +78,6 @@ _MORE = spaced(
     ^\s*(?:
       Traceback\s\(most\srecent\scall\slast\) | File\s".+",\sline\s\d+ | at\s[\w.$<>]+\(.*\)$ | [\w.]*(?:Error|Exception):\s
     | (?:FROM|RUN|CMD|COPY|WORKDIR|ENV|EXPOSE|ENTRYPOINT|ARG)\s+\S | (?:done|fi|esac)\b | (?:for|while|if|elif)\b.*;?\s*(?:do|then)\s*$
-    | (?:for|while)\s+\w+\s+in\b.*;\s*do$
     )
     """,
 )
