@@ -8,6 +8,7 @@ What cannot run here, such as Node, is named and left out.
 from __future__ import annotations
 
 import argparse
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -49,7 +50,7 @@ def had(suite: Suite, plan: list[Planned], outcome: Outcome, *, until: float) ->
             return
         try:
             run = suite.run(agent, scenario, fault)
-        except (RuntimeError, OSError, TimeoutError) as error:
+        except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
             outcome.broken.append(f"{agent.name} / {scenario.name}: {str(error)[-300:]}")
             continue
         (outcome.planted if fault else outcome.clean).append(run)

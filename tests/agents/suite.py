@@ -20,6 +20,7 @@ from tests.agents.catalogue import Agent
 from tests.agents.provider import Script, text_of
 from tests.agents.scenario import Fault, Scenario, load, names
 from tests.agents.tap import Exchange, Served, Tap, same
+from tests.support.servers.ports import free_ports
 
 POLICY = "halt-on HIGH"
 """What the deployment asks for. The agents ask for nothing."""
@@ -230,13 +231,18 @@ def settings() -> dict[str, Any]:
     return wanted
 
 
+def _port() -> int:
+    """Return a free port without "429" in it: smolagents looks for that in an error's text, where the sidecar's address stands too."""
+    return next(port for port in free_ports(20) if "429" not in str(port))
+
+
 @contextmanager
 def running(folder: Path, scenarios: list[str] | None = None, more: Mapping[str, Any] | None = None) -> Iterator[Suite]:
     """Start provider, mesh and tap for the time of the block."""
     script = Script([load(name) for name in scenarios or names()])
     with ExitStack() as ends:
         provider = ends.enter_context(Served(script.app()))
-        given = {**settings(), "upstream_base_url": f"{provider.url}/v1", **(more or {})}
+        given = {**settings(), "upstream_base_url": f"{provider.url}/v1", "sidecar_http_port": _port(), **(more or {})}
         # `interlock serve` as an operator starts it: what the settings do not name is as the profile has it.
         named = {f"INTERLOCK_{name.upper()}": str(value) for name, value in given.items()}
         mesh = ends.enter_context(DemoMesh(folder, named))

@@ -21,3 +21,8 @@ def iso8601(micros: int) -> str:
     """Return a UTC time with six decimals, such as 2026-05-25T10:00:00.000000Z."""
     seconds, rest = divmod(micros, 1_000_000)
     return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:_WHOLE_SECONDS]}.{rest:06d}Z"
+
+
+def whole_seconds(micros: int) -> str:
+    """Return a UTC time to the second, such as 2026-05-25T10:00:00Z."""
+    return f"{iso8601(micros)[:_WHOLE_SECONDS]}Z"

@@ -11,7 +11,7 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain.answers.report import report_fault
 from interlock.domain.budget import EXHAUSTED_AT, OPEN_AT
 from interlock.domain.errors import Refused, conflict, halted, unavailable
-from interlock.runtime.clock import iso8601, system_clock
+from interlock.runtime.clock import system_clock, whole_seconds
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.trail.events import directive_of
 from interlock.sidecar.trail.report_figures import figures_of
@@ -163,7 +163,7 @@ def as_halt(refused: Refused, reply: ResponseHeaders, *, now: str) -> dict[str, 
     """Return the JSON object that a 451 carries (SPEC-002 §13.2), for a halt of any origin. *now* is ISO 8601."""
     retry = reply.headers.get("CRP-Safety-Retry-After", NEW_SESSION)
     if retry.isdigit() and retry != AT_ONCE:
-        retry = iso8601(system_clock() + int(retry) * 1_000_000)
+        retry = whole_seconds(system_clock() + int(retry) * 1_000_000)
     return {
         "crp_halt_reason": refused.metadata.get("halt_reason") or "SAFETY_BUDGET_DEPLETED",
         "session_id": reply.session_id or None,

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused
-from interlock.runtime.clock import iso8601, system_clock
+from interlock.runtime.clock import system_clock, whole_seconds
 from interlock.runtime.rpc.errors import HTTP_CODES
 from interlock.sidecar.apis.api import HALTED
 from interlock.sidecar.call.verdict import as_halt
@@ -91,7 +91,7 @@ def refused_body(refused: Refused, reply: ResponseHeaders) -> dict[str, Any]:
         # The body that SPEC-004 §16.1 prints.
         body |= {"error": "continuation_not_found", "continuation_id": refused.metadata.get("continuation_id")}
     if status_of(refused) == HALTED:
-        body = {**as_halt(refused, reply, now=iso8601(system_clock())), **body}
+        body = {**as_halt(refused, reply, now=whole_seconds(system_clock())), **body}
     return body
 
 
