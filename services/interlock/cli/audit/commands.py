@@ -139,7 +139,9 @@ def _as_text(session_id: str, found: Verification) -> str:
         ),
     ]
     if found.integrity is Integrity.UNVERIFIED:
-        lines.append("  Nothing is wrong: every record verifies. VALID is said of windows that are linked, and there are not two.")
+        lines.append(
+            "  Nothing is wrong: every record verifies. VALID is said of windows that are linked, and there are not two."
+        )
     if _every_event_fails(found):
         lines.append("  Every event fails: is this the master key that sealed them?")
     return "\n".join(lines)
