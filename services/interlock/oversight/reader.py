@@ -63,18 +63,18 @@ class LiveReader:
         self._peers, self._timeout_s = peers, timeout_s
 
     async def sessions(
-        self, scope: str, before: audit_pb2.ListedSession | None, limit: int
-    ) -> tuple[list[SessionRow], bool]:
-        """Return sessions of a caller, or of all, the latest first, and whether there are more."""
-        request = audit_pb2.ListSessionsRequest(scope=scope, limit=limit + 1, before=before)
-        listed = list(await self._peers.audit.list_sessions(request))
+        self, request: audit_pb2.ListSessionsRequest
+    ) -> tuple[list[SessionRow], audit_pb2.ListedSession | None]:
+        """Return a page of the sessions that are wanted, the latest first, and where to go on, if there may be more."""
+        found = await self._peers.audit.list_sessions(request)
         turn = asyncio.Semaphore(AT_ONCE)
 
         async def row(one: audit_pb2.ListedSession) -> SessionRow:
             async with turn:
                 return SessionRow(one, await self._session(one.session_id, one.root_session_id))
 
-        return list(await asyncio.gather(*map(row, listed[:limit]))), len(listed) > limit
+        rows = list(await asyncio.gather(*map(row, found.sessions)))
+        return rows, found.next if found.HasField("next") else None
 
     async def callers(self, scopes: Iterable[str]) -> list[tuple[str, session_pb2.CallerBudget]]:
         """Return the callers that have a budget of their own, each with it."""
