@@ -15,6 +15,7 @@ from interlock.oversight.changes import Changes
 from interlock.oversight.compensations import StuckCases
 from interlock.oversight.console import Console
 from interlock.oversight.experiments import ExperimentReader
+from interlock.oversight.inbox.reader import Inbox
 from interlock.oversight.kernels import KernelList
 from interlock.oversight.link import ConsoleLink
 from interlock.oversight.page import make_app
@@ -70,7 +71,7 @@ def open_oversight(
     changes = Changes(live.log_size)
     stops = Stops(console, kernels)
     site = Site(
-        console=console, live=live, changes=changes, stuck=stuck, stops=stops, kernels=KernelList(peers, kernels), experiments=ExperimentReader(peers),
+        console=console, inbox=Inbox(console), live=live, changes=changes, stuck=stuck, stops=stops, kernels=KernelList(peers, kernels), experiments=ExperimentReader(peers),
         settings=in_force(settings, loaded), recent=RECENT, origins=origins_of(settings, http_port, secure=secure), secure=secure,
     )  # fmt: skip
 

@@ -131,7 +131,7 @@ class RunningOversight:
         """Sign the HTTP client in as a browser would be, and return the CSRF token of its pages."""
         self.client.cookies.clear()
         self.client.cookies.set("interlock_view", (await self.signed_in(**who)).bearer)
-        page = await self.client.get("/")
+        page = await self.client.get("/policy")
         return re.search(r'data-csrf="([^"]+)"', page.text)[1]
 
     async def post(self, path: str, body: Any, csrf: str = "", **headers: str) -> httpx.Response:
