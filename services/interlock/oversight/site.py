@@ -13,6 +13,7 @@ from interlock.oversight.changes import Changes
 from interlock.oversight.compensations import StuckCases
 from interlock.oversight.console import Console
 from interlock.oversight.experiments import ExperimentReader
+from interlock.oversight.health.look import Health
 from interlock.oversight.inbox.reader import Inbox
 from interlock.oversight.kernels import KernelList
 from interlock.oversight.reader import LiveReader
@@ -37,6 +38,7 @@ class Site:
     stops: Stops
     kernels: KernelList
     experiments: ExperimentReader
+    health: Health
     settings: Sequence[EffectiveSetting]
     """What this process runs with, for admins."""
     recent: RecentFigures

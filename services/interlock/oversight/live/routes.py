@@ -9,7 +9,17 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.domain import ids
 from interlock.domain.errors import exhausted, invalid
 from interlock.oversight.forms import query_of
-from interlock.oversight.live import decided, finding, over_time, pages, policies, settings, stopping, would_haves
+from interlock.oversight.live import (
+    decided,
+    finding,
+    health,
+    over_time,
+    pages,
+    policies,
+    settings,
+    stopping,
+    would_haves,
+)
 from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.runtime.pictures import picture
 
@@ -81,6 +91,7 @@ ROUTES: dict[str, Endpoint] = {
     **decided.ROUTES,
     **settings.ROUTES,
     **would_haves.ROUTES,
+    **health.ROUTES,
 }
 """Path → endpoint, all by GET."""
 
