@@ -74,7 +74,7 @@ def window_page(view: View, shown: WindowView) -> str:
         name=_name(shown.session) if shown.session else "its session",
         risk=word(common_pb2.RiskLevel, report.risk_level, "RISK_LEVEL_"), meaning=said(report.meaning),
         charge=_charge(shown), scores=scores_of(report), findings=findings_of(report),
-        claims=claims_of(report, {}), contradictions=contradictions_of(report),
+        claims=claims_of(report, shown.evidence), contradictions=contradictions_of(report),
         answer=_marked(shown.text, report.claims) if shown.text is not None else None,
         is_hidden=shown.is_hidden, missing=NO_TEXT.get(shown.text_missing, f"What it said cannot be read: {shown.text_missing}."),
         integrity=_integrity(shown),

@@ -244,6 +244,7 @@ class AppendRequest(_message.Message):
     HOLD_S_FIELD_NUMBER: _builtins.int
     POLICY_HASH_FIELD_NUMBER: _builtins.int
     SETTLEMENT_FIELD_NUMBER: _builtins.int
+    EVIDENCE_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session."""
     window_id: _builtins.str
@@ -311,6 +312,10 @@ class AppendRequest(_message.Message):
         (INVALID_FIELD) unless settle_json holds it.
         """
 
+    @_builtins.property
+    def evidence(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Fact]:
+        """Facts that claims of the report name, for people who look at the window. Kept with its content, 32,768 bytes of ids and texts at most."""
+
     def __init__(
         self,
         *,
@@ -333,10 +338,11 @@ class AppendRequest(_message.Message):
         hold_s: _builtins.int = ...,
         policy_hash: _builtins.str = ...,
         settlement: _session_pb2.CommitWindowRequest | None = ...,
+        evidence: _abc.Iterable[_common_pb2.Fact] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["report", b"report", "settlement", b"settlement"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "content", b"content", "deferred_facts", b"deferred_facts", "events", b"events", "held", b"held", "hold_s", b"hold_s", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "pattern", b"pattern", "policy_hash", b"policy_hash", "report", b"report", "response_hash", b"response_hash", "risk_level", b"risk_level", "session_id", b"session_id", "settle_json", b"settle_json", "settlement", b"settlement", "status", b"status", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "content", b"content", "deferred_facts", b"deferred_facts", "events", b"events", "evidence", b"evidence", "held", b"held", "hold_s", b"hold_s", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "pattern", b"pattern", "policy_hash", b"policy_hash", "report", b"report", "response_hash", b"response_hash", "risk_level", b"risk_level", "session_id", b"session_id", "settle_json", b"settle_json", "settlement", b"settlement", "status", b"status", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -531,6 +537,7 @@ class Content(_message.Message):
     WINDOW_ID_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     DEFERRED_FACTS_FIELD_NUMBER: _builtins.int
+    EVIDENCE_FIELD_NUMBER: _builtins.int
     window_id: _builtins.str
     """Window."""
     text: _builtins.str
@@ -539,16 +546,21 @@ class Content(_message.Message):
     def deferred_facts(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Fact]:
         """Facts that did not fit into it."""
 
+    @_builtins.property
+    def evidence(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Fact]:
+        """Facts that its claims name, for a request with a viewer; empty where none were kept."""
+
     def __init__(
         self,
         *,
         window_id: _builtins.str = ...,
         text: _builtins.str = ...,
         deferred_facts: _abc.Iterable[_common_pb2.Fact] | None = ...,
+        evidence: _abc.Iterable[_common_pb2.Fact] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deferred_facts", b"deferred_facts", "text", b"text", "window_id", b"window_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deferred_facts", b"deferred_facts", "evidence", b"evidence", "text", b"text", "window_id", b"window_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
