@@ -35,10 +35,11 @@ _WITH_FACTS = b"\xff"
 
 @dataclass(frozen=True)
 class WindowContent:
-    """The stored content of a window: its text, and its deferred facts as serialised messages, in order."""
+    """The stored content of a window: its text, and as serialised messages its deferred facts and the facts that its claims name."""
 
     text: str
     facts: tuple[bytes, ...]
+    evidence: tuple[bytes, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.text or self.facts)
@@ -46,19 +47,37 @@ class WindowContent:
     @property
     def facts_hash(self) -> str:
         """Hash over the hashes of the facts, so that their boundaries count."""
-        return content_hash("|".join(map(content_hash, self.facts)).encode())
+        return _hash_of(self.facts)
+
+    @property
+    def evidence_hash(self) -> str:
+        """The same over the evidence."""
+        return _hash_of(self.evidence)
 
 
-def window_content(text: str, facts: Iterable[common_pb2.Fact]) -> WindowContent:
-    """Return the content of a window with this *text* and these deferred *facts* (SPEC-004 §5.2)."""
-    return WindowContent(text, tuple(fact.SerializeToString(deterministic=True) for fact in facts))
+def _hash_of(facts: Iterable[bytes]) -> str:
+    return content_hash("|".join(map(content_hash, facts)).encode())
+
+
+def window_content(
+    text: str, facts: Iterable[common_pb2.Fact], evidence: Iterable[common_pb2.Fact] = ()
+) -> WindowContent:
+    """Return the content of a window with this *text*, these deferred *facts* (SPEC-004 §5.2), and the *evidence* of its claims."""
+    return WindowContent(text, _serialised(facts), _serialised(evidence))
+
+
+def _serialised(facts: Iterable[common_pb2.Fact]) -> tuple[bytes, ...]:
+    return tuple(fact.SerializeToString(deterministic=True) for fact in facts)
 
 
 def _packed(kept: WindowContent) -> bytes:
-    if not kept.facts:
+    if not kept.facts and not kept.evidence:
         return kept.text.encode()
-    facts = [common_pb2.Fact.FromString(fact) for fact in kept.facts]
-    return _WITH_FACTS + audit_pb2.Content(text=kept.text, deferred_facts=facts).SerializeToString(deterministic=True)
+    content = audit_pb2.Content(
+        text=kept.text, deferred_facts=map(common_pb2.Fact.FromString, kept.facts),
+        evidence=map(common_pb2.Fact.FromString, kept.evidence),
+    )  # fmt: skip
+    return _WITH_FACTS + content.SerializeToString(deterministic=True)
 
 
 def _unpacked(plain: bytes, window_id: str) -> audit_pb2.Content:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from interlock.audit.store import kept, opened, stuck
+from interlock.audit.store import kept, opened, search, stuck
 from interlock.audit.store.vouching import Vouch
 from interlock.domain.chain.chain import EventRecord, WindowRecord
 from interlock.domain.errors import KEPT_UNKNOWN, Kind, Refused
@@ -295,7 +295,7 @@ class RequestOutcome:
     error: Exception | None = None
 
 
-class LogReader(kept.KeptReading, opened.OpenedReading, stuck.StuckReading, Protocol):
+class LogReader(kept.KeptReading, opened.OpenedReading, search.SearchReading, stuck.StuckReading, Protocol):
     """The reading side of a log, for any thread and for other processes than the service."""
 
     def chain(self, session_id: str) -> Chain:
@@ -315,9 +315,6 @@ class LogReader(kept.KeptReading, opened.OpenedReading, stuck.StuckReading, Prot
 
     def naming(self, root_session_id: str) -> list[str]:
         """Return the sessions whose SESSION_CREATED mentions *root_session_id*, anywhere in its data."""
-
-    def created_last(self, mentioning: str, limit: int, before: tuple[str, str]) -> list[tuple[str, str, str]]:
-        """Return id, time and data of the SESSION_CREATED events with this text, the latest first, after *before* (time, id)."""
 
     def charged_to(self, caller_id: str, since: str) -> list[str]:
         """Return the sessions with windows that cost something, were sealed from *since* on and mention this caller."""
