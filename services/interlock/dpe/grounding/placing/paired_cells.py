@@ -20,7 +20,7 @@ from interlock.dpe.grounding.placing.words_found import Needle, needle, places, 
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import read
 
-_TURNING = word_set("unlike instead rather than formerly previously replaced swapped exchanged until respectively")
+_TURNING = word_set("unlike instead rather than formerly previously replaced swapped exchanged respectively")
 _INSIDE_A_PAIR = 2
 _MONTHS = word_set("january february march april may june july august september october november december")
 
