@@ -20,7 +20,7 @@ from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Inference
 
 _CONTRADICTED = 0.8
-_ENTAILED = 0.55
+_ENTAILED = 0.45
 _NEAREST = 2
 _LONGEST_PREMISE = 200
 SLOT = "answer"

@@ -43,20 +43,21 @@ def exchanged_cells(told: Sequence[Column], known: Scopes) -> dict[str, tuple[Di
 
 
 def _of_column(column: Column, known: Scopes) -> Iterator[tuple[str, Distortion]]:
-    names = [needle(cell.name) for cell in column.cells]
-    values = [needle(cell.value) for cell in column.cells]
+    cells = [cell for cell in column.cells if needle(cell.name) and needle(cell.value)]
+    names = [needle(cell.name) for cell in cells]
+    values = [needle(cell.value) for cell in cells]
     distinct = list(dict.fromkeys(values))
-    if not _are_apart(names) or len(distinct) < _INSIDE_A_PAIR or not _are_apart([*names, *distinct]):
+    if len(distinct) < _INSIDE_A_PAIR or not _are_apart([*names, *distinct]):
         return
     pairs = _pairs(names, distinct, known)
-    for number, cell in enumerate(column.cells):
+    for number, cell in enumerate(cells):
         own = distinct.index(values[number])
         if (number, own) in pairs.sure or (number, own) in pairs.may:
             continue
         right = next((v for n, v in pairs.sure if n == number and v != own), None)
         holder = next((n for n, v in pairs.sure if v == own and n != number), None)
         if right is not None and holder is not None:
-            stated = column.cells[values.index(distinct[right])].value
+            stated = cells[values.index(distinct[right])].value
             yield (
                 cell.claim_id,
                 Distortion(_kind(cell.value), stated, cell.value, pairs.sure[number, right], slot=column.head),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from interlock.dpe.document import Claim
 from interlock.dpe.values.cells import cells_of, label_of
+from interlock.dpe.values.extraction import read
 
 _LONGEST_NAME = 4
 _LEAST_ROWS = 2
@@ -82,10 +83,17 @@ def _of_fields(claims: Sequence[Claim]) -> Iterator[tuple[str, Cell]]:
         key = _key(label, [other for other, _ in labelled if other != label])
         if key:
             yield key, Cell(label.removesuffix(key).strip(), _value(claim), claim.claim_id)
+        yield f"fields of {_sort(_value(claim))}", Cell(label, _value(claim), claim.claim_id)
 
 
 def _value(claim: Claim) -> str:
     return claim.text.partition(":")[2].strip()
+
+
+def _sort(value: str) -> str:
+    """Return of which sort a field is, so that only what could be exchanged is compared."""
+    found = read(value).values
+    return next((str(each.kind) for each in found), "words")
 
 
 def _key(label: str, others: Sequence[str]) -> str:
