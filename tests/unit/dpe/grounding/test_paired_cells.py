@@ -10,7 +10,8 @@ from interlock.dpe.grounding.envelope import Cut, Envelope, EvidenceUnit
 from interlock.dpe.grounding.placing.paired_cells import exchanged_cells
 from interlock.dpe.grounding.placing.rows_told import columns
 from interlock.dpe.grounding.placing.scopes import scopes
-from tests.support.dpe import claim
+from interlock.dpe.request import Output, Request
+from tests.support.dpe import claim, pipeline
 
 pytestmark = pytest.mark.req("DPE-3")
 TUTORS = ("Nadia Brandt is the tutor of the pottery course and Felix Orme that of the weaving course.",)
@@ -95,3 +96,14 @@ def test_a_value_that_nothing_pairs_with_another_row_is_left_alone():
     """A difference that the answer calculated may be a number that stands in the sources otherwise."""
     sources = ("Elm sold 12 lamps and Oak 9.",)
     assert found(sources, "Elm; Left: 3", "Oak; Left: 6") == []
+
+
+@pytest.mark.models
+async def test_the_engine_finds_exchanged_rows_and_leaves_the_right_ones():
+    """A table over two sentences of prose, judged as a whole."""
+    for tutors, bent in (("Nadia Brandt", "Felix Orme"), False), (("Felix Orme", "Nadia Brandt"), True):
+        table = f"| Course | Tutor |\n|---|---|\n| Pottery | {tutors[0]} |\n| Weaving | {tutors[1]} |"
+        report = await pipeline().analyse(
+            Request(outputs=(Output(0, table),), facts=(Fact("f1", TUTORS[0], 0.5),), query="Make a table.")
+        )
+        assert bool(report.distortion_count) is bent
