@@ -19,6 +19,7 @@ from interlock.audit.store.log import (
     Erased,
     HandedOut,
     HeldRow,
+    Reread,
     Since,
 )
 from interlock.audit.store.stuck import StuckRow
@@ -79,13 +80,13 @@ def since(connection: SqlConnection, session_id: str, sequence: int, *, again: t
         events=events,
         sealed=_sealed(connection, session_id, sequence + 1, LAST) if more else (),
         windows=rows.number(connection.execute(statements.WINDOW_COUNT, (session_id,)).fetchone()[0]),
-        again=Chain(_sealed(connection, session_id, *again), _events(connection, session_id, *again))
-        if again
-        else NOTHING,
+        again=_reread(connection, session_id, *again) if again else Reread(),
     )
 
 
-NOTHING = Chain((), ())
+def _reread(connection: SqlConnection, session_id: str, first: int, last: int) -> Reread:
+    values = connection.execute(statements.EVENTS_BETWEEN, (session_id, first, last))
+    return Reread(_sealed(connection, session_id, first, last), tuple(map(tuple, values)))
 
 
 def _events(connection: SqlConnection, session_id: str, first: int, last: int) -> tuple[EventRecord, ...]:
