@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from interlock.audit.store import kept, opened, stuck
 from interlock.audit.store.vouching import Vouch
 from interlock.domain.chain.chain import EventRecord, WindowRecord
-from interlock.domain.chain.prefix import EventValues
+from interlock.domain.chain.prefix import ReadAgain
 from interlock.domain.errors import KEPT_UNKNOWN, Kind, Refused
 
 HELD_STATUSES = frozenset({"PENDING", "APPROVED", "REJECTED", "EXPIRED", "RELEASED"})
@@ -61,14 +61,6 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Reread:
-    """Records that were verified before, to be compared with what they were then."""
-
-    windows: tuple[WindowRecord, ...] = ()
-    events: tuple[EventValues, ...] = ()
-
-
-@dataclass(frozen=True)
 class Since:
     """A session's records from an event on, and others that were asked for, in one consistent view.
 
@@ -81,7 +73,7 @@ class Since:
     sealed: tuple[WindowRecord, ...]
     windows: int
     """How many windows the session has."""
-    again: Reread
+    again: ReadAgain
     """The events of the range that was asked for again, and the windows that they seal."""
 
 

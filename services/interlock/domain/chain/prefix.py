@@ -62,6 +62,13 @@ def link_of(window: WindowRecord) -> Link:
     return Link(window.window_number, window.hmac, window.status, window.content_hash)
 
 
+class ReadAgain(NamedTuple):
+    """Records that were verified before, read again to be compared with what they were then."""
+
+    windows: tuple[WindowRecord, ...] = ()
+    events: tuple[EventValues, ...] = ()
+
+
 class Segment(NamedTuple):
     """Events from *first* to *last*, and the windows sealed by them; digests of what was verified."""
 
