@@ -64,7 +64,7 @@ class Chain:
 class Since:
     """A session's records from an event on, and others that were asked for, in one consistent view.
 
-    ``events`` begins with the event asked for; ``sealed`` are the windows that the events behind it seal, in their order.
+    ``events`` begins with the event asked for; ``sealed`` are the windows that the events behind it seal, in their order. ``again`` has a range.
     """
 
     server: str
@@ -74,7 +74,6 @@ class Since:
     windows: int
     """How many windows the session has."""
     again: ReadAgain
-    """The events of the range that was asked for again, and the windows that they seal."""
 
 
 ContentKey = tuple[int, bytes]
