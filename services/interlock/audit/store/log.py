@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from interlock.audit.store import kept, opened, search, stuck
 from interlock.audit.store.vouching import Vouch
 from interlock.domain.chain.chain import EventRecord, WindowRecord
+from interlock.domain.chain.prefix import ReadAgain
 from interlock.domain.errors import KEPT_UNKNOWN, Kind, Refused
 
 HELD_STATUSES = frozenset({"PENDING", "APPROVED", "REJECTED", "EXPIRED", "RELEASED"})
@@ -63,7 +64,7 @@ class Chain:
 class Since:
     """A session's records from an event on, and others that were asked for, in one consistent view.
 
-    ``events`` begins with the event asked for; ``sealed`` are the windows that the events behind it seal, in their order.
+    ``events`` begins with the event asked for; ``sealed`` are the windows that the events behind it seal, in their order. ``again`` has a range.
     """
 
     server: str
@@ -72,8 +73,7 @@ class Since:
     sealed: tuple[WindowRecord, ...]
     windows: int
     """How many windows the session has."""
-    again: Chain
-    """The events of the range that was asked for again, and the windows that they seal."""
+    again: ReadAgain
 
 
 ContentKey = tuple[int, bytes]
