@@ -53,6 +53,37 @@ def between_times(target: Value, values: Iterable[Value]) -> bool:
     return any(_rounds_to(each * 60.0, target) for span in spans for each in (span, _DAY_MINUTES - span))
 
 
+def between_stamps(target: Value, near: Sequence[Value], stamps: Sequence[Value]) -> bool:
+    """Whether a duration is the one from a day and time of day *near* to another of the *stamps*."""
+    if target.unit != TIME or not target.amount:
+        return False
+    for a in near[:MOST_NEAR]:
+        for b in stamps[:MOST_FAR]:
+            one, other = (_day(a.moment, b.moment), _day(b.moment, a.moment)) if a.moment and b.moment else (None, None)
+            if a.moment is None or b.moment is None or one is None or other is None or a.moment == b.moment:
+                continue
+            minutes = (other - one).days * _DAY_MINUTES + (b.moment.minute or 0) - (a.moment.minute or 0)
+            if _rounds_to(abs(minutes) * 60.0, target):
+                return True
+    return False
+
+
+def differs(target: Value, values: Sequence[Value]) -> bool:
+    """Whether a figure is the difference of two of the figures that a column or a key has."""
+    pairs = permutations((value for value in values if value.amount and _fits(value, target)), _PAIR)
+    return bool(target.amount) and any(_rounds_to(_as(a, target) - _as(b, target), target) for a, b in pairs)
+
+
+def adds(target: Value, near: Sequence[Value], far: Sequence[Value]) -> bool:
+    """Whether a figure is one that stands *near*, more or less one of the *far* ones: 130 each less the 96 that were paid."""
+    one, other = (
+        [each for each in group if each.amount and each.text != target.text and _fits(each, target)]
+        for group in (near, far)
+    )
+    made = (_as(a, target) + sign * _as(b, target) for a in one for b in other if a.text != b.text for sign in (1, -1))
+    return bool(target.amount) and any(_rounds_to(each, target) for each in made)
+
+
 def scaled(target: Value, factor: float, values: Iterable[Value]) -> bool:
     """Whether a figure is a stated one times *factor*, which the words name: double, half."""
     figures = (value for value in values if value.amount and value.unit in {"", target.unit})
@@ -222,6 +253,10 @@ def _moved(start: Moment, seconds: float, target: Moment) -> Iterator[Moment]:
         # From the end of a month one comes to the end of another.
         ends = (calendar.monthrange(year, month)[1],) if start.day is None and 0 < year < _LAST_YEAR else ()
         yield from (Moment((year,) * 2, (month,) * 2, one) for one in (*(day.day + off for off in (0, -1, 1)), *ends))
+        if day.day == 1:  # a year from 1 September ends on 31 August
+            year, month = (place - 1) // 12, (place - 1) % 12 + 1
+            last = calendar.monthrange(year, month)[1] if 0 < year < _LAST_YEAR else 0
+            yield Moment((year,) * 2, (month,) * 2, last)
     if seconds % _DAY == 0:
         try:
             for off in (0, -1, 1):

@@ -18,7 +18,7 @@ from interlock.dpe.grounding.placing.near import Told, converts, values_of
 from interlock.dpe.request import Request
 from interlock.dpe.text.names import plain
 from interlock.dpe.text.patterns import pattern
-from interlock.dpe.text.tongues import ENGLISH, MONTHS, NUMBER_WORDS, tongue
+from interlock.dpe.text.tongues import ENGLISH, MONTHS, NUMBER_WORDS, dates_in_english, tongue
 from interlock.dpe.values.quantities import Value
 from interlock.dpe.values.reach import in_reach
 from interlock.dpe.values.reckoning.derived import Operand, derives
@@ -67,6 +67,8 @@ class Stated:
     text: str
     told: Told | None = None
     """The figures of the request, from which others may follow."""
+    dated: tuple[str, ...] = ()
+    """The days and periods that the texts state in another language, as English writes them."""
 
     @staticmethod
     def of(texts: Sequence[str], told: Told | None = None) -> Stated:
@@ -86,7 +88,8 @@ class Stated:
             value.moment.minute for _, values, _ in (told.said if told else ()) for value in values if value.moment
         ]
         times = {divmod(minute, _MINUTES) for minute in clocks if minute is not None} | set(_times(whole))
-        return Stated(frozenset(figures), frozenset(times), frozenset(months), tuple(names), whole.lower(), told)
+        dated = tuple(dict.fromkeys(dates_in_english(whole)))
+        return Stated(frozenset(figures), frozenset(times), frozenset(months), tuple(names), whole.lower(), told, dated)
 
     def has_figure(self, run: str) -> bool:
         """Whether a figure is stated, in either notation, or is a stated one times a small stated number."""
@@ -113,6 +116,7 @@ class Stated:
         if self.told is None or month not in MONTHS:
             return False
         operands = [Operand(value) for _, values, _ in self.told.facts for value in values]
+        operands += [Operand(value) for value in values_of(self.dated)]
         targets = values_of([f"{day} {_ENGLISH_MONTHS[MONTHS[month] - 1]}"])
         return any(derives(target, frozenset({"until"}), operands) for target in targets)
 

@@ -10,6 +10,7 @@ one cannot tell.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
@@ -17,13 +18,15 @@ from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding.attribution import ClaimEvidence
+from interlock.dpe.grounding.placing import from_lines
 from interlock.dpe.grounding.placing.near import MOST_TEXT, Near, Told, compounds, converts, values_of, weighs
 from interlock.dpe.request import Request
+from interlock.dpe.text.tongues import is_day_of_month
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.cells import label_of
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import Value, same
-from interlock.dpe.values.reach import between_times, in_reach, scaled
+from interlock.dpe.values.reach import adds, between_times, in_reach, scaled
 from interlock.dpe.values.reckoning.chains import follows_in_steps
 from interlock.dpe.values.reckoning.derived import DIFFERS
 from interlock.dpe.values.units import TIME, TIMES
@@ -67,6 +70,16 @@ def beyond(
     return {**apart, **_out_of_reach(looked, fabricated, evidence, Told.of(request))} if looked else apart
 
 
+def reckoned(
+    evidence: Mapping[str, ClaimEvidence],
+    fabricated: Mapping[str, tuple[str, ...]],
+    left: Mapping[str, tuple[str, ...]],
+) -> dict[str, ClaimEvidence]:
+    """Return the evidence, marked for the claims whose figures without a source are all within reach: *left* are those out of it."""
+    made = {name for name, texts in fabricated.items() if texts and not left.get(name)}
+    return {name: replace(each, reckoned=True) if name in made else each for name, each in evidence.items()}
+
+
 def _out_of_reach(
     looked: Sequence[tuple[Claim, ChoiceReading]],
     fabricated: Mapping[str, tuple[str, ...]],
@@ -84,10 +97,13 @@ def _out_of_reach(
         before = found
         found = {
             claim.claim_id: tuple(
-                _left(left[claim.claim_id], claim, nears[claim.claim_id].without(unknown), evidence.get(claim.claim_id))
+                _left(
+                    left[claim.claim_id], claim, nears[claim.claim_id].without(unknown).resting(settled),
+                    evidence.get(claim.claim_id),
+                )
             )
             for claim, _ in looked
-        }
+        }  # fmt: skip
         settled |= {text for name, texts in before.items() for text in texts if text not in found[name]}
         if found == before:
             break
@@ -143,6 +159,8 @@ def _follows(bent: Distortion, claim: Claim, near: Near) -> bool:
         if _is_operand(value, near):
             return True
         if value.amount is None:
+            if from_lines.follows(value, near):
+                return True
             continue
         if others:
             replaced = [each for each in others if each.unit == value.unit]
@@ -174,7 +192,7 @@ def _left(texts: Sequence[str], claim: Claim, near: Near, shown: ClaimEvidence |
     own = read(claim.text).values
     for text in texts:
         values = [value for value in own if value.text == text] or list(read(text).values)
-        if not values:
+        if not values or is_day_of_month(text, claim.text):
             yield text
             continue
         said = [each for _, group, _ in (near.told.said if near.told else ()) for each in group]
@@ -206,7 +224,7 @@ def _reached(value: Value, near: Near, shown: ClaimEvidence | None) -> bool:
     """Whether a figure follows from figures in and beside its sentence, or from one in it and one of its source."""
     if shown is not None and _slips(value, shown.source):
         return False
-    if _from_the_answer(value, near) or _of_its_key(value, near):
+    if _from_the_answer(value, near) or _of_its_key(value, near) or from_lines.follows(value, near):
         return True
     return shown is not None and _from_a_source(value, near, shown)
 
@@ -215,7 +233,9 @@ def _from_the_answer(value: Value, near: Near) -> bool:
     """Whether a figure follows from those of the answer, of earlier ones and of the user's words."""
     said = near.told.said_about(near.text)[:_MOST_TOLD] if near.told else []
     around = [*near.own, *near.beside]
-    if in_reach(value, around, [*said, *near.asked]) or any(converts(value, other) for other in [*around, *said]):
+    if in_reach(value, around, [*said, *near.asked]) or adds(value, near.own, near.results):
+        return True
+    if any(converts(value, other) for other in [*around, *said]):
         return True
     weighed = any(weighs(value, other) for other in read(near.text).values)
     halved = any(_halves(value, other) for other in near.own)
@@ -238,7 +258,11 @@ def _from_a_source(value: Value, near: Near, shown: ClaimEvidence) -> bool:
 
 def _slips(value: Value, source: str) -> bool:
     """Whether a source states the same number of another unit of one measure: four weeks, for four days."""
-    alike = (each for each in read(source).values if each.unit == value.unit and each.factor != value.factor)
+    alike = (
+        each
+        for each in read(source).values
+        if each.unit == value.unit and each.factor != value.factor and not each.vague
+    )
     return bool(value.unit and value.amount) and any(
         (each.amount or 0.0) / each.factor == (value.amount or 0.0) / value.factor for each in alike
     )
