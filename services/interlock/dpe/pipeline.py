@@ -111,7 +111,7 @@ class Pipeline:
             method=self.method, inference=self.inference, language=self.language,
         )  # fmt: skip
         fabricated, across = await self._out_of_reach(beside.fabrications, across, answer, beside, request)
-        evidence = within_reach.reckoned(beside.evidence, beside.fabrications, fabricated)
+        evidence = within_reach.reckoned(beside.evidence, beside.fabrications, fabricated, answer.readings)
         # Stages 3b, 7, 8 and 9: they need the evidence and the contradictions.
         said, calls, distorted, misattributed, qualities, cross_agent = await _together(
             self._said(answer, evidence, request),

@@ -50,7 +50,10 @@ def between_times(target: Value, values: Iterable[Value]) -> bool:
     if target.unit != TIME or not target.amount or target.factor > 60 * _HOUR:
         return False
     spans = {abs(a - b) for a, b in permutations(stated, 2)}
-    return any(_rounds_to(each * 60.0, target) for span in spans for each in (span, _DAY_MINUTES - span))
+    if any(_rounds_to(each * 60.0, target) for span in spans for each in (span, _DAY_MINUTES - span)):
+        return True
+    # 18:42 and 18:55 may be minutes and seconds, of a race.
+    return target.factor == 1.0 and any(_rounds_to(float(span), target) for span in spans)
 
 
 def between_stamps(target: Value, near: Sequence[Value], stamps: Sequence[Value]) -> bool:
@@ -189,8 +192,20 @@ def _fits(value: Value, target: Value) -> bool:
 def _rounds_to(result: float, target: Value) -> bool:
     """Whether a result, rounded to the digits that the target states, is the target."""
     stated = abs(target.amount or 0.0)
-    slack = target.step / 2 * (2.0 if target.approximate else 1.0)
+    step = max(target.step, _round_step(target)) if target.approximate else target.step
+    slack = step / 2 * (2.0 if target.approximate else 1.0)
     return abs(stated - abs(result)) <= min(slack, 0.02 * stated) * (1 + 1e-9) + 1e-9
+
+
+def _round_step(target: Value) -> float:
+    """Return the step of an approximate figure, which its last zeros tell: roughly 415,500 is to the hundred."""
+    figure = "".join(char for char in target.text if char.isdigit())
+    zeros = len(figure) - len(figure.rstrip("0"))
+    return (
+        float(10 ** min(zeros, 3)) * target.factor
+        if zeros > 1 and target.scale == 1.0 and "." not in target.text
+        else 0.0
+    )
 
 
 def _durations(near: Sequence[Value], every: Sequence[Value]) -> Iterator[float]:

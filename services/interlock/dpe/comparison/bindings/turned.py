@@ -16,6 +16,7 @@ from interlock.dpe.values.dates import MONTHS
 
 _LEAST = 2
 _SIDES = frozenset("+-")
+_TAKES_AWAY = frozenset(map(sense_of, word_set("pull remove disconnect detach")))
 _CONVERSE = frozenset({"buy", "husband", "son", "mother", "join", "male", "old", "win"})
 _CONVERSE_PAIRS = frozenset(
     frozenset(map(sense_of, pair.split("=")))
@@ -70,6 +71,8 @@ def _opposed(claim: SenseBag, source: SenseBag) -> Iterator[tuple[str, str]]:
         for other in its:
             if {one, other} == _PHASES and not _is_of_one_time(claim, source):
                 continue
+            if claim.senses & _TAKES_AWAY and other.endswith(one):
+                continue  # who pulls the plug unplugs
             if are_opposite(one, other) or _are_converse(one, other):
                 yield one, other
 

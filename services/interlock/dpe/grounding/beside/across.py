@@ -7,7 +7,7 @@ code that neither the sources nor the user's words have is a finding, and so is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from interlock.domain.risk.grounding import GroundingMode
@@ -22,6 +22,7 @@ from interlock.dpe.text.tongues import ENGLISH, MONTHS, NUMBER_WORDS, dates_in_e
 from interlock.dpe.values.quantities import Value
 from interlock.dpe.values.reach import in_reach
 from interlock.dpe.values.reckoning.derived import Operand, derives
+from interlock.dpe.values.reckoning.expressions import expressions
 
 _FIGURE = pattern(r"\d+(?:[.,]\d+)*")
 _TIME = pattern(r"\b(\d{1,2})(?::|\s?h\s?)(\d{2})\b")
@@ -67,6 +68,8 @@ class Stated:
     text: str
     told: Told | None = None
     """The figures of the request, from which others may follow."""
+    results: frozenset[float] = frozenset()
+    """What the expressions of the answer make, and the sum of all of them."""
     dated: tuple[str, ...] = ()
     """The days and periods that the texts state in another language, as English writes them."""
 
@@ -89,11 +92,15 @@ class Stated:
         ]
         times = {divmod(minute, _MINUTES) for minute in clocks if minute is not None} | set(_times(whole))
         dated = tuple(dict.fromkeys(dates_in_english(whole)))
-        return Stated(frozenset(figures), frozenset(times), frozenset(months), tuple(names), whole.lower(), told, dated)
+        return Stated(
+            frozenset(figures), frozenset(times), frozenset(months), tuple(names), whole.lower(), told, dated=dated
+        )
 
     def has_figure(self, run: str) -> bool:
         """Whether a figure is stated, in either notation, or is a stated one times a small stated number."""
         values = _values(run)
+        if any(round(value, 2) in self.results for value in values):
+            return True
         counts = [each for each in self.figures if each.is_integer() and 2 <= each <= _MOST_TIMES]
         return any(
             value in self.figures
@@ -201,7 +208,14 @@ def compared(request: Request, readings: Sequence[ChoiceReading], texts: Sequenc
     if not foreign:
         return {}
     stated = Stated.of([*texts, request.own_words], Told.of(request))
+    stated = replace(stated, results=results_of([claim for claim, _ in foreign]))
     return {claim.claim_id: compare(claim, spoken, stated) for claim, spoken in foreign}
+
+
+def results_of(claims: Sequence[Claim]) -> frozenset[float]:
+    """Return what the expressions that claims write out make, and the sum of all: a bill, item by item and in total."""
+    made = list(dict.fromkeys(round(each.result, 2) for claim in claims for each in expressions(claim.text)))
+    return frozenset([*made, round(sum(made), 2)])
 
 
 def _foreign(readings: Sequence[ChoiceReading], texts: Sequence[str]) -> list[tuple[Claim, str]]:

@@ -7,11 +7,12 @@ The rules that trace names and dates read English. In German every noun has a ca
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from interlock.dpe.claims.reading import ChoiceReading, claim_sentences
 from interlock.dpe.comparison.value_conflicts import EnvelopeValues
 from interlock.dpe.document import Claim
-from interlock.dpe.grounding.beside.across import Stated, compare
+from interlock.dpe.grounding.beside.across import Stated, compare, results_of
 from interlock.dpe.grounding.placing.near import Told
 from interlock.dpe.request import Request
 from interlock.dpe.text.patterns import pattern
@@ -46,10 +47,14 @@ def without_readings(
     of_sources = sorted({each for text in texts if (each := tongue(text))})
     left = {name: list(each) for name, each in found.items()}
     for claim, spoken in _spoken(readings, [name for name, each in found.items() if each and name not in foreign]):
-        spoken = spoken or (of_sources[0] if len(of_sources) == 1 else None)  # too short to tell: that of the source
-        if spoken not in {None, ENGLISH}:
-            stated = stated or Stated.of([*texts, request.own_words], Told.of(request))
-            left[claim.claim_id] = _unstated(left[claim.claim_id], claim, spoken, stated)
+        # One that is too short to tell is taken to be in the language of its source.
+        told = spoken or (of_sources[0] if len(of_sources) == 1 else None)
+        if told is not None and told != ENGLISH:
+            stated = stated or replace(
+                Stated.of([*texts, request.own_words], Told.of(request)),
+                results=results_of([each for reading in readings for each in reading.checked]),
+            )
+            left[claim.claim_id] = _unstated(left[claim.claim_id], claim, told, stated)
         left[claim.claim_id] = [each for each in left[claim.claim_id] if not _is_dated(each, dated)]
     return left
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 from interlock.dpe.grounding.placing.near import Near, converts, values_of
 from interlock.dpe.grounding.support import content_stems
@@ -20,9 +20,11 @@ from interlock.dpe.values.keys import read_key
 from interlock.dpe.values.quantities import NUMBER, Value, same
 from interlock.dpe.values.reach import between_stamps, differs, in_reach
 from interlock.dpe.values.reckoning.derived import DIFFERS
+from interlock.dpe.values.reckoning.expressions import expressions
 from interlock.dpe.values.units import TIME
 
 _LINES = pattern(r"[.!?;]\s+|[\n{}\[\]]+|,\s*\"")
+_ROWS = pattern(r"\n+|[{}]")
 _FIELD = pattern(r"([\p{L}][\p{L}\d_]*)[\"']?\s*[:=]\s*(-?\d+(?:\.\d+)?)\s*(?:[,}\]\n;]|$)")
 _EQUALLY = pattern(r"\b(?:equal(?:ly)?|evenly|fifty-fifty|in equal (?:parts|shares))\b", ignore_case=True)
 _NAMES = pattern(r"\p{Lu}\p{Ll}+(?:, \p{Lu}\p{Ll}+)*,? and \p{Lu}\p{Ll}+")
@@ -39,6 +41,7 @@ _OF_CALENDAR = {
 _DAY = 86_400.0
 _MOST_DATES, _MOST_PERIODS, _MOST_ALIKE, _FEW_STAMPS = 4, 4, 8, 3
 _LEAST_SHARE, _MOST_SHARES = 2, 12
+_MOST_COUNTED, _MOST_CELLS = 12, 8
 
 
 def follows(value: Value, near: Near) -> bool:
@@ -53,6 +56,10 @@ def follows(value: Value, near: Near) -> bool:
         or _is_of_calendar(value, near)
         or _is_share(value, near)
         or _is_ratio(value, near)
+        or _is_worked_out(value, near)
+        or _is_scaled(value, near)
+        or of_named_row(value, near)
+        or _is_sum_of_rows(value, near)
         or between_stamps(value, *_stamps(near))
         or (bool(near.words & DIFFERS) and any(differs(value, each[:_MOST_ALIKE]) for each in told.keyed.values()))
     )
@@ -63,6 +70,13 @@ def _lines(content: str) -> tuple[tuple[frozenset[str], tuple[Value, ...]], ...]
     """Return the words and the figures of each sentence, line or field of a source that has figures."""
     lines = ((line, values_of([line])) for line in _LINES.split(content) if line and any(map(str.isdigit, line)))
     return tuple((content_stems(line), tuple(values)) for line, values in lines if values)
+
+
+@remembered(bytes_a_character=30, from_length=LONG)
+def _rows(content: str) -> tuple[tuple[frozenset[str], tuple[Value, ...]], ...]:
+    """Return the words and the figures of each row of a table and each object of a list."""
+    rows = [row for row in _ROWS.split(content) if row and any(map(str.isdigit, row))]
+    return tuple((content_stems(row), tuple(read(row).values)) for row in rows)
 
 
 def _is_dated(value: Value, near: Near) -> bool:
@@ -150,3 +164,71 @@ def _stamped(values: Sequence[Value]) -> Iterator[Value]:
             continue
         if _is_day(one) and one.moment.minute is None and other.moment.day is None and other.moment.minute is not None:
             yield replace(one, moment=replace(one.moment, minute=other.moment.minute))
+
+
+def _is_worked_out(value: Value, near: Near) -> bool:
+    """Whether the sentence writes out how a figure is made, *Eight guests (60 − 43 − 9)*, of figures that something states."""
+    if not value.amount or value.moment is not None or near.told is None:
+        return False
+    made = [each for each in expressions(near.text) if _rounds_to(each.result, value)]
+    if not made:
+        return False
+    stated = [*near.told.question, *near.asked, *near.beside, *near.results, *_figures(near)]
+    amounts = {abs(each.amount or 0.0) / each.factor for each in stated}
+    small = {float(each) for each in range(2, _MOST_COUNTED + 1)}
+    return any(set(each.operands) <= amounts | small and not set(each.operands) <= small for each in made)
+
+
+def _figures(near: Near) -> list[Value]:
+    return [each for _, values, _ in (near.told.facts if near.told else ()) for each in values]
+
+
+def _rounds_to(result: float, value: Value) -> bool:
+    stated, step = abs(value.amount or 0.0) / value.factor, value.step / value.factor
+    return abs(abs(result) - stated) <= step / 2 * (2.0 if value.approximate else 1.0) * (1 + 1e-9) + 1e-9
+
+
+def _is_scaled(value: Value, near: Near) -> bool:
+    """Whether an answer scales what a source lists by a factor that it tells, *multiply everything by 1.5*, and this is one of the results."""
+    if not value.unit or not value.amount or not near.factors:
+        return False
+    alike = [each.amount for each in _figures(near) if each.unit == value.unit and each.amount]
+    return any(
+        abs(amount * factor - value.amount) <= value.step / 2 + 1e-9 for amount in alike for factor in near.factors
+    )
+
+
+def of_named_row(value: Value, near: Near) -> bool:
+    """Whether a figure is the sum of the cells of a row that the claim names, or one of two cells by the other."""
+    if not value.amount or value.moment is not None or near.told is None or value.words:
+        return False
+    stems = content_stems(near.claim)
+    for content in near.told.contents:
+        rows = [(words, [each for each in values if each.amount]) for words, values in _rows(content)]
+        rows = [(words, values) for words, values in rows if 1 < len(values) <= _MOST_CELLS]
+        common = frozenset.intersection(*(words for words, _ in rows)) if len(rows) > 1 else None
+        if common is None:
+            continue
+        for words, values in rows:
+            if stems & (words - common) and any(_rounds_to(each, value) for each in _of_cells(values)):
+                return True
+    return False
+
+
+def _of_cells(values: Sequence[Value]) -> Iterator[float]:
+    amounts = [(each.amount or 0.0) / each.factor for each in values if not each.vague]
+    yield sum(amounts)
+    yield from (one / other for one, other in permutations(amounts, 2) if one > other)
+
+
+def _is_sum_of_rows(value: Value, near: Near) -> bool:
+    """Whether a figure is the sum of the rows of the answer that have a word of the claim: *Support worked 37.5 hours in total*."""
+    if not value.amount or value.moment is not None:
+        return False
+    for stem in content_stems(near.claim):
+        amounts = [
+            values[-1].amount / values[-1].factor for words, values in near.rows if stem in words and values[-1].amount
+        ]
+        if 1 < len(amounts) < len(near.rows) and _rounds_to(sum(amounts), value):
+            return True
+    return False

@@ -47,6 +47,10 @@ _ONE_UNIT = pattern(
     rf"|\b(?:last|lasts|lasting|lasted|runs?|running|for) an? {_UNIT}\b",
     ignore_case=True,
 )
+_SCALES = pattern(
+    r"\b(?:multipl\w+|scal\w+|increas\w+)\b[^.\d]{0,40}\b(?:by|of)\s+(?:a factor of\s+)?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)\s?(?:x|×|times) the\b",
+    ignore_case=True,
+)
 _NAMED_PERIOD = pattern(
     r"\b(tomorrow|yesterday|daily|everyday|weekly|fortnightly|monthly|yearly|annual|annually)\b", ignore_case=True
 )
@@ -274,6 +278,13 @@ class Near:
     results: Sequence[Value] = ()
     """Figures of the answer that were shown to follow from others: the share of each, of which the next lines make what is owed."""
 
+    factors: Sequence[float] = ()
+    """By what the answer says that it scales everything."""
+    rows: Sequence[tuple[frozenset[str], Sequence[Value]]] = ()
+    """The words and the figures of each row of a table of the answer."""
+    claim: str = ""
+    """The text of the claim alone."""
+
     @property
     def times(self) -> Sequence[Value]:
         """Times of day that the sources state."""
@@ -314,7 +325,23 @@ class Near:
         return Near(
             values_of([claim.text, *own]), [*_asked_first(told.question), *values_of(texts), *told.question], listed, groups, told, words,
             " ".join([claim.text, *own]), _label(claim.text), _items(claim, reading),
+            factors=_factors(whole), rows=_rows(reading, claim), claim=claim.text,
         )  # fmt: skip
+
+
+def _factors(texts: Sequence[str]) -> list[float]:
+    """Return the factors by which sentences say that they scale: *multiply everything by 1.5*, *1.5 times the amounts*."""
+    found = (match for text in texts[:_MOST_LISTED] for match in _SCALES.finditer(text))
+    return [float(match[1] or match[2]) for match in found]
+
+
+def _rows(reading: ChoiceReading, claim: Claim) -> list[tuple[frozenset[str], Sequence[Value]]]:
+    """Return the rows of the tables of an answer, other than the claim."""
+    rows = [each.text for each in reading.checked if each is not claim and cells_of(each.text) is not None]
+    read_rows = (
+        (content_stems(text), [each for each in read(text).values if not each.label]) for text in rows[:_MOST_GROUPS]
+    )
+    return [(words, values) for words, values in read_rows if values]
 
 
 def _asked_first(question: Sequence[Value]) -> Sequence[Value]:

@@ -16,11 +16,15 @@ from typing import TypeVar
 
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.contradiction import Contradiction
+from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding.attribution import ClaimEvidence
+from interlock.dpe.grounding.doubt import is_denied
 from interlock.dpe.grounding.placing import from_lines
+from interlock.dpe.grounding.placing.calculated import UNSURE
 from interlock.dpe.grounding.placing.near import MOST_TEXT, Near, Told, compounds, converts, values_of, weighs
 from interlock.dpe.request import Request
+from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.tongues import is_day_of_month
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.cells import label_of
@@ -28,9 +32,10 @@ from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import Value, same
 from interlock.dpe.values.reach import adds, between_times, in_reach, scaled
 from interlock.dpe.values.reckoning.chains import follows_in_steps
-from interlock.dpe.values.reckoning.derived import DIFFERS
+from interlock.dpe.values.reckoning.derived import DIFFERS, DOWN, UP
 from interlock.dpe.values.units import TIME, TIMES
 
+_LIMITS = pattern(r"\b(?:no|not) \w+ than\b", ignore_case=True)
 _MOST_TOLD = 12
 _MOST_ABOUT = 8
 _MOST_OF_SENTENCE = 6
@@ -74,10 +79,27 @@ def reckoned(
     evidence: Mapping[str, ClaimEvidence],
     fabricated: Mapping[str, tuple[str, ...]],
     left: Mapping[str, tuple[str, ...]],
+    readings: Sequence[ChoiceReading],
 ) -> dict[str, ClaimEvidence]:
-    """Return the evidence, marked for the claims whose figures without a source are all within reach: *left* are those out of it."""
+    """Return the evidence, marked for the claims whose figures without a source are all within reach: *left* are those out of it.
+
+    The model hears another figure than the source's as a denial. Of a result that says nothing.
+    """
     made = {name for name, texts in fabricated.items() if texts and not left.get(name)}
-    return {name: replace(each, reckoned=True) if name in made else each for name, each in evidence.items()}
+    plain = {
+        claim.claim_id
+        for reading in readings
+        for claim in reading.checked
+        if claim.claim_id in made and not _turns(claim.text)
+    }
+    unheard = {name for name in plain if is_denied(evidence[name])}
+    marked = {name: replace(each, reckoned=name in made) for name, each in evidence.items()}
+    return marked | {name: replace(marked[name], scores=UNSURE, plain_scores=UNSURE) for name in unheard}
+
+
+def _turns(text: str) -> bool:
+    """Whether a claim says *no*, or *up* and *down*: what speaks against it may then be heard in its words."""
+    return any(token.low in UP | DOWN or is_negator(token.low) for token in read(_LIMITS.sub("than", text)).tokens)
 
 
 def _out_of_reach(
@@ -158,10 +180,12 @@ def _follows(bent: Distortion, claim: Claim, near: Near) -> bool:
         others = [each for each in near.own if each.text != value.text and not each.vague]
         if _is_operand(value, near):
             return True
+        if value.moment is not None and from_lines.follows(value, near):
+            return True
         if value.amount is None:
-            if from_lines.follows(value, near):
-                return True
             continue
+        if from_lines.of_named_row(value, near):
+            return True
         if others:
             replaced = [each for each in others if each.unit == value.unit]
             if in_reach(value, others, near.beside) or any(_apart(value, each, bent.source_value) for each in replaced):
