@@ -30,6 +30,11 @@ RECHNUNG = (
     " 2 % Skonto, sonst in 30 Tagen."
 )
 CORSO = "Il corso di nuoto si tiene il martedì dalle 17:00 alle 17:45. Il costo è di 95 euro per 10 lezioni."
+COURSE = "Course: Python for beginners. 8 evenings, Tuesdays 18:30-20:00, starting 5 May 2026. Price 1,240 EUR, students 180 EUR."
+CAKE = "Carrot cake (12 pieces)\n300 g carrots\n200 g sugar\nIcing: 200 g cream cheese, 80 g icing sugar."
+PARTY = "60 guests invited, 43 have accepted, 9 declined, the rest have not answered."
+RACE = "Parkrun results 3 May: 1. Ines Prado 18:42, 2. Jon Beck 18:55, 3. Mira Stolz 19:30. Course 5 km."
+FLAGS = "service: checkout\nfeature_flags:\n  new_payment: false\n  gift_cards: true"
 
 CASES = [
     # source, query, right, wrong
@@ -48,6 +53,16 @@ CASES = [
     (RECHNUNG, "Bis wann muss ich zahlen?", "Mit 2 % Skonto zahlen Sie bis zum 6. Mai 2026.", "Mit 2 % Skonto zahlen Sie bis zum 16. Mai 2026."),
     (RECHNUNG, "When was it written?", "The invoice is dated 22 April 2026.", "The invoice is dated 12 April 2026."),
     (CORSO, "Quanto costa?", "Dieci lezioni costano 95 euro, ogni martedì dalle 17:00 alle 17:45.", "Dieci lezioni costano 105 euro, ogni martedì dalle 17:00 alle 17:45."),
+    (COURSE, "When is the last evening?", "With eight Tuesday evenings from 5 May, the last one is on 23 June 2026.",
+     "With eight Tuesday evenings from 5 May, the last one is on 26 June 2026."),
+    (COURSE, "Résume le prix.", "Le cours coûte 1 240 euros pour une personne, et pour les étudiants 180 euros.",
+     "Le cours coûte 1 420 euros pour une personne, et pour les étudiants 180 euros."),
+    (CAKE, "Scale it to 18 pieces.", "For 18 pieces, multiply everything by 1.5:\n\n- 450 g carrots\n- 300 g sugar\n\nIcing: 120 g icing sugar",
+     "For 18 pieces, multiply everything by 1.5:\n\n- 450 g carrots\n- 300 g sugar\n\nIcing: 135 g icing sugar"),
+    (PARTY, "Who has not replied?", "Eight guests haven't replied yet (60 − 43 − 9).", "Thirteen guests haven't replied yet (60 − 43 − 9)."),
+    (RACE, "How did they do?", "Ines Prado won in 18:42, 13 seconds ahead of Jon Beck (18:55).", "Ines Prado won in 18:42, 23 seconds ahead of Jon Beck (18:55)."),
+    (FLAGS, "Explain it.", "Gift cards are enabled, the new payment flow is still off.", "Gift cards are enabled, the new payment flow is still on."),
+    (LETTER, "When may he do sports?", "Two weeks after he was discharged, so from 31 March 2026.", "Two weeks after he was discharged, so from 11 April 2026."),
 ]  # fmt: skip
 
 

@@ -24,6 +24,8 @@ from interlock.dpe.values.reach import in_reach
 from interlock.dpe.values.reckoning.derived import Operand, derives
 from interlock.dpe.values.reckoning.expressions import expressions
 
+_SPACED = pattern(r"\b(\d{1,3})[ \x{00a0}\x{202f}](\d{3})\b")
+"""Thousands as French and others group them: 4 200."""
 _FIGURE = pattern(r"\d+(?:[.,]\d+)*")
 _TIME = pattern(r"\b(\d{1,2})(?::|\s?h\s?)(\d{2})\b")
 _HOUR = pattern(r"(?i)\b(\d{1,2})\s?(?:h\b|uhr\b|heures?\b|horas?\b|ore\b|uur\b)")
@@ -161,7 +163,7 @@ def _times(text: str) -> list[tuple[int, int]]:
 
 def compare(claim: Claim, spoken: str, stated: Stated) -> Compared:
     """Return how a claim in the language *spoken* compares with what is stated."""
-    text, numbers = claim.text, NUMBER_WORDS.get(spoken, {})
+    text, numbers = _SPACED.sub(r"\1\2", claim.text), NUMBER_WORDS.get(spoken, {})
     wrong: list[str] = []
     shared = 0
     for hours, minutes in _times(text):

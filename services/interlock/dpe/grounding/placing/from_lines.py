@@ -38,6 +38,9 @@ _OF_CALENDAR = {
     24.0: (word_set("hour hours hourly"), word_set("day days daily")),
     60.0: (word_set("minute minutes"), word_set("hour hours hourly")),
 }
+_LAST = word_set("last final end ends ended until")
+_WEEKLY = pattern(r"\b(?:weekly|every week|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b", ignore_case=True)
+_LONGEST_SERIES = 60
 _DAY = 86_400.0
 _MOST_DATES, _MOST_PERIODS, _MOST_ALIKE, _FEW_STAMPS = 4, 4, 8, 3
 _LEAST_SHARE, _MOST_SHARES = 2, 12
@@ -93,6 +96,13 @@ def _is_dated(value: Value, near: Near) -> bool:
     if len({each.moment for each in every}) == 1:
         dates = [*dates, *every]
     own = [each for each in _distinct(dates) if each.text != value.text][:_MOST_DATES]
+    if near.words & _LAST and _WEEKLY.search(" ".join([near.text, *near.told.contents] if near.told else [])):
+        counts = {
+            each.amount for each in near.own if not each.unit and each.amount and 1 < each.amount <= _LONGEST_SERIES
+        }
+        weeks = [each for count in sorted(counts) for each in read(f"{7 * (int(count) - 1)} days").values]
+        if in_reach(value, weeks[:_MOST_PERIODS], own):
+            return True  # eight Tuesdays from 5 May end on 23 June
     return in_reach(value, _distinct(periods)[:_MOST_PERIODS], own)
 
 
