@@ -35,6 +35,7 @@ from interlock.dpe.values.reckoning.chains import follows_in_steps
 from interlock.dpe.values.reckoning.derived import DIFFERS, DOWN, UP
 from interlock.dpe.values.units import TIME, TIMES
 
+_SHOWS_WORK = pattern(r"[×*÷=]|\btimes\b|\bmultipl\w+|\bscal\w+|\d\s[+x/−–]\s\d", ignore_case=True)
 _LIMITS = pattern(r"\b(?:no|not) \w+ than\b", ignore_case=True)
 _MOST_TOLD = 12
 _MOST_ABOUT = 8
@@ -83,14 +84,14 @@ def reckoned(
 ) -> dict[str, ClaimEvidence]:
     """Return the evidence, marked for the claims whose figures without a source are all within reach: *left* are those out of it.
 
-    The model hears another figure than the source's as a denial. Of a result that says nothing.
+    The model hears another figure than the source's as a denial. Of a result that shows how it is made, that says nothing.
     """
     made = {name for name, texts in fabricated.items() if texts and not left.get(name)}
     plain = {
         claim.claim_id
         for reading in readings
         for claim in reading.checked
-        if claim.claim_id in made and not _turns(claim.text)
+        if claim.claim_id in made and _SHOWS_WORK.search(claim.text) is not None and not _turns(claim.text)
     }
     unheard = {name for name in plain if is_denied(evidence[name])}
     marked = {name: replace(each, reckoned=name in made) for name, each in evidence.items()}
