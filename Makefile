@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
+# Images for containers set it; with it every process of the suites and benches compiles all of our code anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The interpreter that makes the virtual environment: the first of these that is 3.11 or newer.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \

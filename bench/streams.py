@@ -5,6 +5,7 @@
 A mesh in one process per form, a provider that sends 50 tokens a second, answers of ten short sentences, or of five long ones, that their
 sources show. The forms take turns in one run. How long the first token takes is counted from when the provider had sent the whole first
 sentence. CPU is the mesh's, per answer. Memory is what an open stream adds while its provider is silent; short calls are asked meanwhile.
+Then the providers of all of them go on in the same moment: each stream comes to its end, or is told why it does not.
 ``bench.stream_verdicts`` compares what the forms say of labelled answers.
 """
 
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,8 @@ from tests.support.servers.streaming import spoken
 
 ROUNDS, TOKENS_A_SECOND, OPEN = 5, 50, 200
 SHORT_CALLS = 12
+PATIENCE_S = 120.0
+"""How long the open streams may take: to open, and again to end once their providers go on."""
 SENTENCES = (
     "Paris is the capital of France.", "Paris lies on the river Seine.", "The Louvre is a museum in Paris.",
     "The Louvre was opened in 1793.", "The Eiffel Tower was completed in 1889.", "The Eiffel Tower is 330 metres tall.",
@@ -103,12 +107,17 @@ class Paced:
             yield piece
 
 
+class Told(Exception):
+    """A stream ended with an error, whose reason this has."""
+
+
 class Agent:
-    """Asks one mesh."""
+    """Asks one mesh, over as many connections as it has streams: with a bound of its own it would measure itself."""
 
     def __init__(self, process: Any) -> None:
         self.pid = process.child.pid
-        self._http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{process.ports['sidecar_http']}", timeout=120)
+        base_url = f"http://127.0.0.1:{process.ports['sidecar_http']}"
+        self._http = httpx.AsyncClient(base_url=base_url, timeout=300, limits=httpx.Limits(max_connections=None))
 
     async def short(self, number: int) -> float:
         """Ask a short question whose answer is there at once; return how long that took, seconds, with waiting for room."""
@@ -140,7 +149,10 @@ class Agent:
         async with self._http.stream("POST", "/v1/chat/completions", json=body) as answer:
             answer.raise_for_status()
             async for line in answer.aiter_lines():
-                for choice in json.loads(line[6:])["choices"] if line.startswith("data: {") else ():
+                event = json.loads(line[6:]) if line.startswith("data: {") else {}
+                if error := event.get("error"):
+                    raise Told(error["code"])
+                for choice in event.get("choices", ()):
                     said += choice["delta"].get("content") or ""
                     first = first or (time.perf_counter() - begun if said else 0.0)
                 if heard is not None and said:
@@ -176,16 +188,22 @@ async def long_sentences(agent: Agent, paced: Paced) -> float:
 
 @dataclass
 class Open:
-    """Many streams at once: how many began, what each of them added, MiB, and short calls without and beside them, seconds."""
+    """Many streams at once: how many were open together, what each of them added, MiB, short calls without and beside them, seconds.
+
+    When their providers went on: how many came to their end, how many were told why not, and seconds until the median one ended.
+    """
 
     count: int
     mib: float
     alone: list[float]
     beside: list[float]
+    ended: int
+    told: Counter[str]
+    median_s: float
 
 
 async def opened(agent: Agent, paced: Paced, wanted: int) -> Open:
-    """Open streams whose provider falls silent, and ask short questions meanwhile."""
+    """Open streams whose provider falls silent, ask short questions meanwhile, and let all of them go on at once."""
     paced.turn(200)
     await agent.short(0)
     alone = [await agent.short(number) for number in range(1, SHORT_CALLS)]
@@ -195,15 +213,30 @@ async def opened(agent: Agent, paced: Paced, wanted: int) -> Open:
     heard = [asyncio.Event() for _ in range(wanted)]
     asking = [asyncio.create_task(agent.admitted(paced.answer, event)) for event in heard]
     waiting = [asyncio.create_task(event.wait()) for event in heard]
-    await asyncio.wait(waiting, timeout=60 + wanted)
+    await asyncio.wait(waiting, timeout=PATIENCE_S)
     grown = process.memory_info().rss - before
-    begun = sum(event.is_set() for event in heard)
+    together = [task for task, event in zip(asking, heard, strict=True) if event.is_set() and not task.done()]
+    for task in {*asking, *waiting} - {*together}:  # who is not let in by now counts as not open
+        task.cancel()
     beside = [await agent.short(SHORT_CALLS + number) for number in range(1, SHORT_CALLS)]
-    for one in (*waiting, *asking):  # what was to be measured is: nobody waits for the rest of so many answers
-        one.cancel()
-    await asyncio.gather(*asking, *waiting, return_exceptions=True)
     paced.silent.clear()
-    return Open(begun, grown / 2**20 / max(1, begun), alone, beside)
+    took_s = await _ends(together)
+    told = Counter(str(task.exception()) for task in together if task.done() and isinstance(task.exception(), Told))
+    ended = sum(task.done() and task.exception() is None for task in together)
+    for task in together:
+        task.cancel()
+    await asyncio.gather(*asking, *waiting, return_exceptions=True)
+    median_s = statistics.median(took_s or [PATIENCE_S])
+    return Open(len(together), grown / 2**20 / max(1, len(together)), alone, beside, ended, told, median_s)
+
+
+async def _ends(asking: list[asyncio.Task[None]]) -> list[float]:
+    """Wait for the ends of streams and return when each of them came."""
+    begun, took_s = time.perf_counter(), list[float]()
+    for task in asking:
+        task.add_done_callback(lambda _: took_s.append(time.perf_counter() - begun))
+    await asyncio.wait(asking, timeout=PATIENCE_S)
+    return took_s
 
 
 Row = tuple[float, float | None, str]
@@ -232,7 +265,12 @@ def of_many(many: Open) -> dict[str, Row]:
             "times",
         ),
         "streams: the slowest short call beside them": (max(many.beside) * 1000, None, "ms"),
-    }
+        "streams: of them, neither ended nor told why when all go on at once": (
+            many.count - many.ended - many.told.total(), 0, "streams"
+        ),
+        f"streams: of them, told why they end early {dict(many.told)}": (many.told.total(), None, "streams"),
+        "streams: end of the median one when all go on at once": (many.median_s, None, "s"),
+    }  # fmt: skip
 
 
 def figures(rows: dict[str, Row]) -> dict[str, dict[str, object]]:
@@ -252,6 +290,8 @@ def main() -> int:
     provider._reply = paced.reply
     with tempfile.TemporaryDirectory() as folder, RunningProvider(provider) as upstream:
         shared = {"upstream_base_url": upstream.base_url, "unaware_callers": "observe", "max_roots_per_minute": 10_000}
+        # All are to be open at the same time, however long a busy machine takes to let them in.
+        shared |= {"upstream_timeout_s": 2 * PATIENCE_S, "request_timeout_s": 2.5 * PATIENCE_S}
         ends: list[Processes] = []
         try:
             agents = {}

@@ -27,6 +27,15 @@ NAMESPACE_RULES = {
         "env": {"type": "object", "additionalProperties": {"type": "string"}, "propertyNames": {"pattern": "^INTERLOCK_[A-Z0-9_]+$"}},
     },
 }  # fmt: skip
+QUANTITIES = {
+    "type": "object", "additionalProperties": {"type": ["string", "number"], "pattern": "^[0-9]+([.][0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$"},
+}  # fmt: skip
+RESOURCES = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {"requests": QUANTITIES, "limits": QUANTITIES},
+}
+"""What the API server would find out with half of the release in place."""
 COMMENT = re.compile(r"^(?P<indent> *)# -- (?P<text>.+)$")
 
 Schema = dict[str, Any]
@@ -53,15 +62,16 @@ def comments(text: str) -> dict[str, str]:
 def of_value(path: str, value: Any, rules: Schema, said: dict[str, str]) -> Schema:
     """Return the schema of a value, by its default and the rules."""
     schema: Schema = {"description": said[path]} if path in said else {}
-    if path in rules["open"]:
-        return schema | {"type": "object"}
+    if path in rules["resources"]:
+        return schema | RESOURCES
     if isinstance(value, dict):
         properties = {
             name: of_value(f"{path}.{name}" if path else name, one, rules, said) for name, one in value.items()
         }
         return schema | {"type": "object", "additionalProperties": False, "properties": properties}
     if isinstance(value, list):
-        return schema | {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+        items = {"type": "string", **({"pattern": rules["patterns"][path]} if path in rules["patterns"] else {})}
+        return schema | {"type": "array", "items": items, "uniqueItems": True}
     kinds: dict[type, str] = {bool: "boolean", int: "integer", str: "string"}
     schema["type"] = kinds[type(value)]
     for rule, keyword in (("enums", "enum"), ("patterns", "pattern"), ("least", "minimum")):

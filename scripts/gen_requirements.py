@@ -53,7 +53,8 @@ class Marks:
 
     def _of(self, module: ast.Module) -> set[str]:
         calls = (node for node in ast.walk(module) if isinstance(node, ast.Call))
-        marks = (call for call in calls if ast.unparse(call.func) == f"pytest.mark.{self.marker}")
+        named = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == self.marker)
+        marks = (call for call in named if ast.unparse(call.func) == f"pytest.mark.{self.marker}")
         return {str(arg.value) for mark in marks for arg in mark.args if isinstance(arg, ast.Constant)}
 
     def rows(self) -> str:

@@ -103,7 +103,7 @@ def _functions(module: ast.Module) -> Iterator[tuple[str, Function]]:
 def _passes_on(function: Function, known: Mapping[str, Maker]) -> Maker | None:
     names = [arg.arg for arg in function.args.args if arg.arg not in {"self", "cls"}]
     for call in (node for node in ast.walk(function) if isinstance(node, Call)):
-        maker = known.get("Refused" if ast.unparse(call.func) == "super().__init__" else _name(call.func))
+        maker = known.get("Refused" if _is_super_init(call.func) else _name(call.func))
         if maker is None:
             continue
         reason, message = _argument(call, maker.reason, "reason"), _argument(call, maker.message, "message")
@@ -120,7 +120,7 @@ def _made(
         if isinstance(node, ast.Tuple) and len(node.elts) == 3 and _name(node.elts[0]) in KINDS:
             kind, reason, text = node.elts  # a row of a table of refusals
             yield from ((r, KINDS[_name(kind)], _text(text), "") for r in _reasons(reason, constants))
-        super_init = isinstance(node, Call) and ast.unparse(node.func) == "super().__init__"
+        super_init = isinstance(node, Call) and _is_super_init(node.func)
         if not isinstance(node, Call) or (_name(node.func) not in makers and not super_init):
             continue
         maker = makers["Refused" if super_init else _name(node.func)]
@@ -131,6 +131,11 @@ def _made(
 
 def _name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _is_super_init(called: ast.expr) -> bool:
+    """Tell whether ``super().__init__`` is called. Only what has that name is written out: it is asked of each call."""
+    return _name(called) == "__init__" and ast.unparse(called) == "super().__init__"
 
 
 def _kind(call: Call) -> str:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import pytest
 import structlog
 from hypothesis import settings
 
 from tests.support.servers.postgres import OWNER, Postgres
 from tests.support.valkey import Valkey
+
+# Images for containers forbid bytecode. Here each worker, and each process that a test starts, would compile all of our code anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile("untimed", deadline=None)  # a busy machine fails no property
 settings.load_profile("untimed")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import pytest
 
 from tests.support.audit.audit import hash_of, session_id, window_id
@@ -159,7 +161,10 @@ def test_what_came_since_an_event_is_read_alone(log):
     assert (since.events, since.sealed, since.windows) == ((sealed(2, 1), later[1], sealed(4, 2)), (a_window(2),), 2)
     assert (since.again.events, since.again.windows) == ((), ())
     assert (with_more.events, with_more.sealed) == ((sealed(4, 2),), ())
-    assert (with_more.again.events, with_more.again.windows) == ((first[1], sealed(2, 1), later[1]), (a_window(1),))
+    assert (with_more.again.events, with_more.again.windows) == (
+        tuple(map(astuple, (first[1], sealed(2, 1), later[1]))),
+        (a_window(1),),
+    )
     assert log.since(session_id(), 9).events == ()
 
 

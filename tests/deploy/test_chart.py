@@ -173,6 +173,9 @@ def test_several_replicas_come_with_a_disruption_budget(profile):
         assert one["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > 10 + 5
 
 
+NEVER = ("kube-system", "kube-public", "kube-node-lease", "interlock")
+
+
 def test_the_webhook_fails_closed_with_two_replicas():
     """A labelled pod without its sidecar would be governed by nobody; the mesh's own namespace and the system's are never asked."""
     (webhook,) = of("observe", "MutatingWebhookConfiguration")
@@ -181,10 +184,58 @@ def test_the_webhook_fails_closed_with_two_replicas():
     assert 2 == injector["spec"]["replicas"]
     for one in webhook["webhooks"]:
         assert ("Fail", "IfNeeded", "None") == (one["failurePolicy"], one["reinvocationPolicy"], one["sideEffects"])
-        never = next(
-            e for e in one["namespaceSelector"]["matchExpressions"] if e["key"] == "kubernetes.io/metadata.name"
-        )
-        assert {"kube-system", "interlock"} <= set(never["values"])
+        own = {
+            name: asked(one, {"kubernetes.io/metadata.name": name}, {"interlock.dev/inject": "true"}) for name in NEVER
+        }
+        assert dict.fromkeys(NEVER, False) == own
+
+
+def asked(webhook: dict[str, Any], namespace: dict[str, str], pod: dict[str, str]) -> bool:
+    """Return whether the API server asks a webhook about a pod, by the labels of its namespace and its own."""
+    means = {
+        "In": lambda held, values: held in values,
+        "NotIn": lambda held, values: held not in values,
+        "Exists": lambda held, _: held is not None,
+    }
+    rules = [(namespace, one) for one in webhook["namespaceSelector"]["matchExpressions"]]
+    rules += [(pod, one) for one in webhook.get("objectSelector", {}).get("matchExpressions", [])]
+    return all(means[one["operator"]](labels.get(one["key"]), one.get("values")) for labels, one in rules)
+
+
+NAMED = ("injector.namespaces.strict.opt_out=false", "injector.namespaces.mild.opt_out=true")
+
+
+@pytest.mark.req("KUB-3")
+@pytest.mark.parametrize(
+    ("namespace", "label", "pod", "paths"),
+    [
+        ("a", None, None, []),
+        ("a", None, "true", ["pod"]),
+        ("a", None, "enabled", ["pod"]),
+        ("a", None, "false", []),
+        ("a", None, "perhaps", ["pod"]),
+        ("a", "enabled", None, ["namespace"]),
+        ("a", "true", None, ["namespace"]),
+        ("a", "enabled", "false", ["namespace"]),
+        ("a", "disabled", None, []),
+        ("a", "disabled", "true", ["pod"]),
+        ("a", "perhaps", None, ["unclear"]),
+        ("strict", None, None, ["namespace"]),
+        ("strict", "disabled", "false", ["namespace"]),
+        ("strict", "perhaps", "true", ["namespace"]),
+        ("mild", None, None, []),
+        ("interlock", "enabled", "true", []),
+        ("kube-system", "enabled", None, []),
+    ],
+)
+def test_the_webhook_is_asked_by_label_and_by_name(namespace, label, pod, paths):
+    """A namespace that no pod may decline in is known by its name: whoever takes its label away changes nothing."""
+    (hook,) = of("observe", "MutatingWebhookConfiguration", *NAMED)
+    labels = {"kubernetes.io/metadata.name": namespace, **({"interlock.dev/inject": label} if label else {})}
+    own = {"interlock.dev/inject": pod} if pod else {}
+    said = [one["clientConfig"]["service"]["path"] for one in hook["webhooks"] if asked(one, labels, own)]
+
+    assert [f"/inject/{one}" for one in paths] == said
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -214,6 +265,14 @@ def test_the_injectors_rules_are_ones_that_it_reads(profile, tmp_path):
         (("profile=regulated", "sessionStore.url=redis://v", "auditStore.existingSecret=a"), "regulated needs"),
         (("triton.enabled=true", "sessionStore.url=redis://v", "auditStore.existingSecret=a"), "triton.image"),
         (("injector.namespaces.a.policy=x",), "policy"),
+        (("terminationGracePeriodSeconds=30", "settings.drain_s=25", "sessionStore.url=redis://v", "auditStore.existingSecret=a"), "drain_s"),
+        (("session.resources.limits.memory=lots",), "memory"),
+        (("session.resources.limit.memory=1Gi",), "limit"),
+        (("audit.autoscaling.min=0",), "min"),
+        (("sidecar.namespaces={Agents}",), "namespaces"),
+        (("networkPolicy.storeCidrs={10.0.0.1}",), "storeCidrs"),
+        (("keys.existingSecret=My Keys",), "existingSecret"),
+        (("dpe.autoscaling.enabled=true", "dpe.autoscaling.min=30", "sessionStore.url=redis://v", "auditStore.existingSecret=a"), "dpe.autoscaling.min 30"),
         (("decision.enabled=true", "decision.replicas=2", "sessionStore.url=redis://v", "auditStore.existingSecret=a"), "one replica"),
     ],
 )  # fmt: skip

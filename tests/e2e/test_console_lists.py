@@ -96,7 +96,7 @@ async def test_a_run_is_read_by_keyboard(world):
 async def test_no_page_has_a_finding_of_axe_or_scrolls_sideways(world, scheme):
     """Every page of the console, signed in as an admin and not, on a telephone, with what axe-core says of it."""
     paths = [
-        "/sessions", f"/sessions/{world.session}", f"/windows/{world.window}", "/", "/stuck", "/figures", "/kernels",
+        "/sessions", f"/sessions/{world.session}", f"/windows/{world.window}", "/", "/stuck", "/figures", "/would", "/health", "/sessions?outcome=halted&since=2026-01-02", "/kernels",
         "/decisions", f"/decisions/{world.experiment}", f"/decisions/{world.experiment}/1",
         "/policy?text=halt-on+HIGH%3B+warn-on+CRITICAL", "/sessions/nonsense", "/nowhere", "/settings?show=changed", "/settings", "/sign-in",
     ]  # fmt: skip

@@ -28,7 +28,8 @@ async def world(tmp_path):
         running.sidecar.dpe.report = report()
         token = None
         for _ in range(3):
-            answer = await running.sidecar.chat(token=token) if token else await running.sidecar.chat()
+            facts = {"facts": [{"id": "f1", "content": "The deposit is 2,400 EUR by contract."}]}
+            answer = await running.sidecar.chat(token=token or "", interlock=facts)
             assert answer.status_code == 200, answer.text
             token = token_of(answer)
         await running.sidecar.chat(headers={"authorization": "Bearer sk-another"})
@@ -66,9 +67,14 @@ async def test_an_operator_looks_from_the_list_to_a_claim(world):
         kept("console-window.png", await page.screenshot())
         await page.click(".quote mark.wrong")
         chosen = await page.inner_text("li:target")
+        unchosen = await page.locator("#c1 .evidence").is_visible()
+        await page.click("text=evidence f1")
+        evidence = await page.inner_text("#c1 .evidence")
 
     assert faults == []
     assert not secret_is_there
+    assert not unchosen
+    assert "2,400 EUR by contract" in evidence
     assert windows == 3
     assert "VALID" in verified
     assert "90 days" in chosen

@@ -13,6 +13,7 @@ from playwright.async_api import TimeoutError  # noqa: A004 - Playwright's own
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.policy.reviewers import key_text
+from tests.support.accessibility import findings
 from tests.support.kernels import KernelClient
 from tests.support.paths import ROOT
 from tests.support.policy import agents
@@ -97,6 +98,32 @@ async def sign_in(page, key_file: Path) -> None:
     await page.keyboard.press("Tab")
     async with page.expect_navigation(url="**/"):
         await page.keyboard.press("Enter")
+
+
+async def test_the_inbox_leads_to_a_decision_by_one_key(world, key_file):
+    """Question and beginning of the answer in the list; `r` opens the answer at its rejection, which is decided there."""
+    await held_by(world)
+    async with browsing(viewport={"width": 1100, "height": 900}, reduced_motion="reduce") as page:
+        await page.goto(f"{world.oversight.http}/sign-in")
+        await sign_in(page, key_file)
+        listed = await page.inner_text("main")
+        told = await findings(page)
+        await page.keyboard.press("j")
+        await page.keyboard.press("r")
+        await page.wait_for_selector("#reject-button:not([disabled])")
+        at = await focused(page)
+        await page.keyboard.type("inaccurate")
+        await page.keyboard.press("Tab")
+        async with page.expect_navigation():
+            await page.keyboard.press("Enter")
+        after = await page.inner_text("main")
+
+    assert QUESTION in listed
+    assert "The tenant may end the lease" in listed
+    assert "U+202E" in listed
+    assert told == []
+    assert at == "reject-reason"
+    assert "REJECTED" in after
 
 
 @pytest.mark.req("OVR-3", "OVR-4")

@@ -10,11 +10,9 @@ import pytest
 
 from tests.kube.__main__ import INSIDE
 from tests.kube.agents import TRUE, job, pod
+from tests.kube.figures import FIGURES
 from tests.kube.release import AGENTS, MESH, Release, namespace, secret
 from tests.kube.stage import Stage, standing
-
-FIGURES: dict[str, float] = {}
-"""Seconds as they were seen."""
 
 
 @pytest.fixture(scope="session")
@@ -39,14 +37,14 @@ def release(stage: Stage) -> Release:
     made = Release(stage, stage.folder)
     began = time.monotonic()
     made.apply()
-    FIGURES["helm install until all is ready"] = time.monotonic() - began
+    FIGURES["helm install until all is ready"] = f"{time.monotonic() - began:.1f} s"
     stage.provider.answers(TRUE)
     assert job(made, "first", pod())[0]["status"] == 200
-    FIGURES["helm install until an agent's first governed call"] = time.monotonic() - began
+    FIGURES["helm install until an agent's first governed call"] = f"{time.monotonic() - began:.1f} s"
     return made
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tell the figures of docs/deploy-kubernetes.md."""
-    for what, seconds in FIGURES.items():
-        terminalreporter.write_line(f"{what}: {seconds:.1f} s")
+    for what, seen in FIGURES.items():
+        terminalreporter.write_line(f"{what}: {seen}")

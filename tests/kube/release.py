@@ -16,7 +16,7 @@ from tests.kube.stage import PROVIDER, VALKEY, Stage
 
 RELEASE, MESH, AGENTS = "il", "interlock", "agents"
 RESTRICTED = {f"pod-security.kubernetes.io/{kind}": "restricted" for kind in ("enforce", "audit", "warn")}
-SERVICES = ("session", "policy", "dpe", "audit", "oversight")
+SERVICES = ("session", "policy", "dpe", "audit", "oversight", "decision")
 
 VALUES: Mapping[str, Any] = {
     "profile": "enforce",
@@ -24,6 +24,7 @@ VALUES: Mapping[str, Any] = {
     "sessionStore": {"url": f"redis://{VALKEY[0]}:{VALKEY[1]}/0"},
     "auditStore": {"existingSecret": "interlock-postgres"},
     "certificates": {"mode": "generated"},
+    "decision": {"enabled": True},
     "sidecar": {"namespaces": [AGENTS], "upstreamUrl": f"http://{PROVIDER[0]}:{PROVIDER[1]}/v1"},
 }
 

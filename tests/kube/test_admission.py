@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import copy
 import signal
 import ssl
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
 from tests.kube.agents import TRUE, container, job, named, pod
 from tests.kube.cluster.api import Refusal, until
+from tests.kube.figures import FIGURES, paced, quantile
 from tests.kube.release import AGENTS, MESH, RELEASE, Release, namespace
 
 pytestmark = [pytest.mark.req("KUB-5"), pytest.mark.long, pytest.mark.timeout(900)]
@@ -105,6 +108,18 @@ def test_who_asks_gets_a_sidecar_and_who_declines_does_not(release: Release, oth
     assert {"by namespace": sidecar, "declined": [], "elsewhere": [], "by pod": sidecar} == said
 
 
+def test_a_label_that_means_nothing_is_refused_and_one_that_declines_is_heard(release: Release):
+    """Of a namespace: "true" is as good as "enabled", an unclear word takes no pod, and where it is declined a pod may still ask."""
+    asking = pod(labels={"interlock.dev/inject": "true"}, containers=QUIET["spec"]["containers"])
+    for name, label in (("agreeing", "true"), ("unclear", "perhaps"), ("declining", "disabled")):
+        namespace(release.stage.api, name, **{"interlock.dev/inject": label})
+
+    assert ["interlock-sidecar"] == created(release, "agreeing", QUIET, "agreeing")
+    assert "NAMESPACE_LABEL_INVALID" in refused(release, QUIET, "unclear")
+    assert [] == created(release, "declining", QUIET, "declining")
+    assert ["interlock-sidecar"] == created(release, "declining", asking, "declining")
+
+
 def test_a_service_of_the_agents_namespace_is_no_setting_of_the_sidecar(release: Release):
     """Kubernetes gives pods a variable for each service beside them; one called interlock-upstream stands in nobody's way."""
     release.stage.provider.answers(TRUE)
@@ -118,6 +133,30 @@ def test_a_service_of_the_agents_namespace_is_no_setting_of_the_sidecar(release:
             api.delete("services", name, AGENTS)
 
     assert [200] == [one["status"] for one in said]
+
+
+def test_fifty_pods_a_second_get_their_sidecars(release: Release):
+    """The webhook is asked at that pace, over TLS by the authority that the API server has; how long it took is a figure."""
+    pod_of = next(iter(injectors(release)))
+    address = release.stage.node.running(MESH, pod_of).place.address
+    trusted = ssl.create_default_context(cadata=bundle(release))
+    request = {"uid": "u", "namespace": AGENTS, "object": named("many", QUIET)}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    name = {"sni_hostname": f"{RELEASE}-injector.{MESH}.svc"}
+    allowed: list[bool] = []
+
+    with httpx.Client(base_url=f"https://{address}:7443", verify=trusted, timeout=10) as client:
+
+        def ask() -> None:
+            said = client.post("/inject/namespace", json=review, extensions=name).json()["response"]
+            allowed.append(said["allowed"] and "patch" in said)
+
+        took = paced(ask, per_second=50, seconds=5)
+    FIGURES["injector at 50 pods a second"] = (
+        f"p50 {1000 * quantile(took, 0.5):.1f} ms, p99 {1000 * quantile(took, 0.99):.1f} ms"
+    )
+
+    assert [True] * 250 == allowed
 
 
 def test_while_the_injector_hangs_labelled_pods_are_refused(release: Release):
@@ -169,17 +208,30 @@ def test_while_no_injector_answers_labelled_pods_are_refused_and_others_start(
 
 
 def test_what_an_upgrade_forbids_is_forbidden_when_it_has_ended(release: Release):
-    """With opt_out: false a pod that declines is refused: no injector is left to the rules of before."""
+    """With opt_out: false a pod that declines is refused, whatever the namespace's label: no injector is left to the rules of before."""
     declined = pod(annotations={"interlock.dev/inject": "false"}, containers=QUIET["spec"]["containers"])
     release.apply()
     before = injectors(release)
     release.apply(injector={"namespaces": {AGENTS: {"opt_out": False}}})
     said, after = refused(release, declined), injectors(release)
+    with unlabelled(release):
+        without = [refused(release, declined), *created(release, "unlabelled", QUIET)]
     release.apply()
 
     assert "OPT_OUT_FORBIDDEN" in said
+    assert "OPT_OUT_FORBIDDEN" in without[0]
+    assert ["interlock-sidecar"] == without[1:]
     assert not before & after
     assert [] == created(release, "declined", declined)
+
+
+@contextlib.contextmanager
+def unlabelled(release: Release) -> Iterator[None]:
+    """The agents' namespace without its label, as its owner may take it away."""
+    api = release.stage.api
+    api.patch("namespaces", AGENTS, {"metadata": {"labels": {"interlock.dev/inject": None}}})
+    yield
+    api.patch("namespaces", AGENTS, {"metadata": {"labels": {"interlock.dev/inject": "enabled"}}})
 
 
 def injectors(release: Release) -> set[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import subprocess
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +14,9 @@ import pytest
 from tests.deploy.tools import CHART
 from tests.kube.agents import FALSE, SAYS, TRUE, container, job, lines, pod
 from tests.kube.cluster.api import Json, until
+from tests.kube.figures import FIGURES
 from tests.kube.operators import command
-from tests.kube.release import AGENTS, MESH, RELEASE, Release
+from tests.kube.release import AGENTS, MESH, RELEASE, Release, secret
 from tests.support.paths import ROOT
 
 pytestmark = [pytest.mark.req("KUB-5"), pytest.mark.long, pytest.mark.timeout(900)]
@@ -45,29 +49,73 @@ def liar(release: Release) -> Json:
     return job(release, f"liar-{number}", template)[0]
 
 
-def test_a_rolling_update_under_load_loses_no_call(release: Release):
-    """Every pod of the mesh is replaced while agents call: each call is answered, and no client had to try again."""
+@contextlib.contextmanager
+def load(release: Release, name: str) -> Iterator[list[Json]]:
+    """Two agents call without a pause to speak of, and try nothing again; the list has what they were told, once it is over."""
     release.stage.provider.reset()
     release.stage.provider.answers(TRUE)
-    release.apply()
-    api, before = release.stage.api, generations(release)
+    api, heard = release.stage.api, []
     env = {"RETRIES": "0", "CALLS": "100000", "PAUSE": "0.2"}
-    template = pod(labels={"app": "load"}, containers=[container(SAYS, **env)], restartPolicy="Always")
-    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "load"}}, "template": template}
-    api.create("deployments", {"metadata": {"name": "load"}, "spec": spec}, AGENTS)
-    until("agents call", lambda: len(lines(release, "load")) > 10, 60, lambda: release.stage.node.logs(AGENTS))
+    template = pod(labels={"app": name}, containers=[container(SAYS, **env)], restartPolicy="Always")
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": template}
+    api.create("deployments", {"metadata": {"name": name}, "spec": spec}, AGENTS)
+    until("agents call", lambda: len(lines(release, name)) > 10, 60, lambda: release.stage.node.logs(AGENTS))
     try:
-        release.apply(image={"tag": "0.1.0-next"}, settings={"default_policy": "halt-on HIGH", "drain_s": 9})
-        settled = len(lines(release, "load"))
-        until("agents call on", lambda: len(lines(release, "load")) > settled + 20, 60)
+        yield heard
+        settled = len(lines(release, name))
+        until("agents call on", lambda: len(lines(release, name)) > settled + 20, 60)
     finally:
-        api.delete("deployments", "load", AGENTS)
-    said, after = lines(release, "load"), generations(release)
-    lost = [one for one in said if one["status"] != 200]
+        api.delete("deployments", name, AGENTS)
+    heard += lines(release, name)
 
-    assert not lost, (len(lost), len(said), lost[:3])
+
+def lost(heard: list[Json]) -> list[Json]:
+    """Return the calls that were not answered."""
+    return [one for one in heard if one["status"] != 200]
+
+
+def test_a_rolling_update_under_load_loses_no_call(release: Release):
+    """Every pod of the mesh is replaced while agents call: each call is answered, and no client had to try again."""
+    release.apply()
+    before = generations(release)
+    with load(release, "load") as heard:
+        release.apply(image={"tag": "0.1.0-next"}, settings={"default_policy": "halt-on HIGH", "drain_s": 9})
+    after = generations(release)
+    FIGURES["rolling update of all under two agents"] = f"{len(heard)} calls, {len(lost(heard))} lost"
+
+    assert not lost(heard), (len(lost(heard)), len(heard), lost(heard)[:3])
     assert all(not before[name] & after[name] and after[name] for name in before)
-    assert len(said) > 50
+    assert len(heard) > 50
+
+
+def test_a_restart_of_each_component_under_load_loses_no_call(release: Release):
+    """One after the other, as `kubectl rollout restart` does it: the others go on with those of before and of after."""
+    release.apply()
+    with load(release, "restarts") as heard:
+        for name in sorted(generations(release)):
+            before, known = generations(release)[name], len(lost(lines(release, "restarts")))
+            restart(release, name)
+            found = lost(lines(release, "restarts"))
+            assert len(found) == known, (name, len(found) - known, found[:3])
+            assert not before & generations(release)[name]
+    FIGURES["restart of each component under two agents"] = f"{len(heard)} calls, {len(lost(heard))} lost"
+
+    assert not lost(heard), (len(lost(heard)), len(heard), lost(heard)[:3])
+
+
+def restart(release: Release, name: str) -> None:
+    """Restart a Deployment as kubectl does, and wait until its rollout is over."""
+    api, at = release.stage.api, {"kubectl.kubernetes.io/restartedAt": str(time.time())}
+    api.patch("deployments", name, {"spec": {"template": {"metadata": {"annotations": at}}}}, MESH)
+
+    def over() -> bool:
+        found = api.get("deployments", name, MESH)
+        status, wanted = found["status"], found["spec"]["replicas"]
+        counts = [status.get(kind, 0) for kind in ("replicas", "updatedReplicas", "availableReplicas")]
+        told = status.get("observedGeneration", 0) >= found["metadata"]["generation"]
+        return told and counts == [wanted] * 3 and len(generations(release)[name]) == wanted
+
+    until(f"{name} is restarted", over, 120, lambda: release.stage.node.logs(MESH))
 
 
 def test_an_upgrade_keeps_keys_and_authority_and_renews_the_certificates(release: Release):
@@ -109,6 +157,26 @@ def test_a_bad_upgrade_changes_nothing(release: Release):
 
     assert all(one.returncode and name in one.stderr for name, one in said.items()), said
     assert before == {name: one["metadata"]["generation"] for name, one in release.objects("deployments").items()}
+
+
+def test_a_secret_that_is_not_there_is_said_before_anything_is_sent(release: Release):
+    """By its name, or by the key that it lacks; with checkSecrets: false pods wait for it instead."""
+    release.apply()
+    secret(release.stage.api, "half", MESH, url="postgresql://nobody@nowhere/nothing")
+    wrong = {
+        "Secret nowhere is not there": ("--set", "sessionStore.url=,sessionStore.existingSecret=nowhere"),
+        "Secret half has no key owner-url": ("--set", "auditStore.existingSecret=half"),
+        "Secret mine-session is not there": ("--set", "certificates.mode=secret,certificates.secretPrefix=mine"),
+    }
+    before = {name: one["metadata"]["generation"] for name, one in release.objects("deployments").items()}
+    said = {what: release.helm("upgrade", RELEASE, CHART, "--reuse-values", *sets) for what, sets in wrong.items()}
+    new = release.helm("install", "second", CHART, "--set", "sessionStore.url=redis://v,auditStore.existingSecret=half")
+    release.stage.api.delete("secrets", "half", MESH)
+
+    assert all(one.returncode and what in one.stderr for what, one in said.items()), said
+    assert before == {name: one["metadata"]["generation"] for name, one in release.objects("deployments").items()}
+    assert "has no key owner-url" in new.stderr
+    assert not [name for name in release.objects("deployments") if name.startswith("second")]
 
 
 def test_an_older_charts_release_is_upgraded(release: Release, tmp_path: Path):

@@ -28,6 +28,14 @@ app.kubernetes.io/component: {{ .component }}
 {{- default (printf "%s-keys" (include "interlock.name" .)) .Values.keys.existingSecret -}}
 {{- end }}
 
+{{/* Who has a certificate of the mesh, as JSON. */}}
+{{- define "interlock.members" -}}
+{{- $members := list "session" "policy" "dpe" "audit" "sidecar" "operator" -}}
+{{- if .Values.oversight.enabled }}{{ $members = append $members "oversight" }}{{ end -}}
+{{- if .Values.decision.enabled }}{{ $members = append $members "decision" }}{{ end -}}
+{{- toJson $members -}}
+{{- end }}
+
 {{/* Secret with the certificate of a member of the mesh. */}}
 {{- define "interlock.certificate" -}}
 {{- if eq .root.Values.certificates.mode "secret" -}}

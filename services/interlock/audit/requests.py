@@ -27,6 +27,7 @@ from interlock.runtime.proto_json import as_json
 
 MAX_DATA_BYTES = 65_536
 MAX_CONTENT_BYTES = 4_194_304
+MAX_EVIDENCE_BYTES = 32_768
 LONGEST_HOLD_S = 2_592_000
 MAX_PARENTS = 1_000
 MAX_DEPTH = 64
@@ -111,6 +112,7 @@ def draft(request: audit_pb2.AppendRequest) -> Draft:
     # Fields that an older version did not know are hashed only when used: a repeated request keeps its hash.
     later: dict[str, Any] = {} if pattern == "LINEAR" else {"pattern": pattern}
     later |= {"deferred_facts": kept.facts_hash} if kept.facts else {}
+    later |= {"evidence": kept.evidence_hash} if kept.evidence else {}
     hold = _hold(request)
     later |= {"hold": [content_hash(hold.held), str(hold.seconds), hold.policy_hash]} if hold else {}
     asked = canonical_json(
@@ -296,7 +298,10 @@ def _content(request: audit_pb2.AppendRequest) -> WindowContent:
         raise exhausted(
             "CONTENT_TOO_LARGE", f"a window's content has at most {MAX_CONTENT_BYTES} bytes, facts included"
         )
-    return window_content(request.content, request.deferred_facts)
+    if sum(len(fact.id.encode()) + len(fact.content.encode()) for fact in request.evidence) > MAX_EVIDENCE_BYTES:
+        message = f"the evidence of a window has at most {MAX_EVIDENCE_BYTES} bytes"
+        raise exhausted("EVIDENCE_TOO_LARGE", message)
+    return window_content(request.content, request.deferred_facts, request.evidence if request.content else ())
 
 
 def _hash(what: str, text: str) -> str:

@@ -28,6 +28,7 @@ from interlock.audit.store.log import AuditLog
 from interlock.audit.streams.streaming import Streaming
 from interlock.audit.tree.callers import CallerRecords
 from interlock.audit.tree.record import TreeRecords
+from interlock.audit.tree.searches import Searches
 from interlock.audit.tree.verifier import ChainVerifier
 from interlock.domain.chain.chain import WindowRecord
 from interlock.runtime.rpc.errors import answers_refusals
@@ -59,6 +60,7 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         self._verifier = ChainVerifier(audit_log, self.readers, chains, sealer.keyring)
         self._records = TreeRecords(audit_log, self.readers, chains, sealer.keyring)
         self._callers = CallerRecords(audit_log, self.readers, chains, sealer.keyring)
+        self._searches = Searches(audit_log, self.readers, sealer.clock)
         self._proofs = LogProofs(audit_log, self.readers, appender, sealer, notary)
         self._eraser = Eraser(appender, sealer)
         self._kept = KeptAnswers(audit_log, self.readers, appender, sealer, days=kept_days)
@@ -207,17 +209,19 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         return await self._records.one(request)
 
     @answers_refusals(audit_pb2.ListSessionsResponse)
-    async def ListSessions(  # noqa: N802 - gRPC's name
-        self, request: audit_pb2.ListSessionsRequest, context: Any
-    ) -> audit_pb2.ListSessionsResponse:
-        """Name the sessions that began last."""
+    async def ListSessions(self, request: audit_pb2.ListSessionsRequest, context: Any) -> audit_pb2.ListSessionsResponse:  # noqa: N802 - gRPC's name  # fmt: skip
+        """Find sessions."""
         del context
-        return await self._callers.sessions(request)
+        return await self._searches.sessions(request)
+
+    @answers_refusals(audit_pb2.ListWouldHavesResponse)
+    async def ListWouldHaves(self, request: audit_pb2.ListWouldHavesRequest, context: Any) -> audit_pb2.ListWouldHavesResponse:  # noqa: N802 - gRPC's name  # fmt: skip
+        """List what would have been done."""
+        del context
+        return await self._searches.would_haves(request)
 
     @answers_refusals(audit_pb2.GetCallerRecordResponse)
-    async def GetCallerRecord(  # noqa: N802 - gRPC's name
-        self, request: audit_pb2.GetCallerRecordRequest, context: Any
-    ) -> audit_pb2.GetCallerRecordResponse:
+    async def GetCallerRecord(self, request: audit_pb2.GetCallerRecordRequest, context: Any) -> audit_pb2.GetCallerRecordResponse:  # noqa: N802 - gRPC's name  # fmt: skip
         """Read what the sessions of a caller were charged."""
         del context
         return await self._callers.one(request)

@@ -232,14 +232,14 @@ class _Process:
 
     async def _serve_oversight(self, mesh: Mesh, readiness: Ready) -> None:
         """Serve the reviewers on separate listeners, so that nothing that an agent can reach decides (A-48)."""
+        from interlock.cli.probing.running import running_parts
         from interlock.oversight import link
         from interlock.oversight.wiring import open_oversight
 
         if self._socket("oversight") is None:
             self._or_aside("oversight").close()
         listener = self._or_aside("oversight_http")
-        port = listener.getsockname()[1]
-        opened = open_oversight(self.settings, mesh, readiness, http_port=port, loaded=self._loaded)
+        opened = open_oversight(self.settings, mesh, readiness, lambda: running_parts(self.settings), http_port=listener.getsockname()[1], loaded=self._loaded)  # fmt: skip
         await self._serve_grpc("oversight", opened.service)
         await self._serve_http("oversight_http", opened.http_app, listener, front=True)
         link.write(self.settings.state_dir, opened.link)

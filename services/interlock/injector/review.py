@@ -9,7 +9,7 @@ from typing import Any
 
 from interlock.domain.errors import Kind, Refused, invalid
 from interlock.injector.pod import injected, patch
-from interlock.injector.request import wanted
+from interlock.injector.request import INJECT, wanted
 from interlock.injector.rules import InjectorRules
 
 VERSION = "admission.k8s.io/v1"
@@ -23,12 +23,26 @@ def answer(review: Any, rules: InjectorRules, *, by_namespace: bool) -> dict[str
     try:
         operations = _operations(request, rules, by_namespace=by_namespace)
     except Refused as refused:
-        status = {"code": _CODES.get(refused.kind, 500), "message": f"interlock: {refused.reason}: {refused.message}"}
-        return _review(response | {"allowed": False, "status": status})
+        return _refusal(request, refused)
     if operations:
         text = json.dumps(operations, separators=(",", ":")).encode()
         response |= {"patchType": "JSONPatch", "patch": base64.b64encode(text).decode()}
     return _review(response)
+
+
+def unclear(review: Any) -> dict[str, Any]:
+    """Return the refusal of a pod whose namespace has the opt-in's label with a word that means nothing.
+
+    A namespace that its owner believes to be governed would otherwise be governed by nobody.
+    """
+    request = _request(review)
+    said = f'the label {INJECT} of namespace {request.get("namespace")} must be "enabled" or "disabled"'
+    return _refusal(request, invalid("NAMESPACE_LABEL_INVALID", said))
+
+
+def _refusal(request: Mapping[str, Any], refused: Refused) -> dict[str, Any]:
+    status = {"code": _CODES.get(refused.kind, 500), "message": f"interlock: {refused.reason}: {refused.message}"}
+    return _review({"uid": request["uid"], "allowed": False, "status": status})
 
 
 def _operations(request: Mapping[str, Any], rules: InjectorRules, *, by_namespace: bool) -> list[dict[str, Any]]:

@@ -1,9 +1,9 @@
-"""Open the injector from its settings: /inject/namespace and /inject/pod, beside the operators' pages."""
+"""Open the injector from its settings: /inject/namespace, /inject/pod and /inject/unclear, beside the operators' pages."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,13 +15,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from interlock.domain.errors import Refused, invalid
-from interlock.injector.review import answer
-from interlock.injector.rules import InjectorRules, read_rules
+from interlock.injector.review import answer, unclear
+from interlock.injector.rules import read_rules
 from interlock.runtime.http.server import operations
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.rereading import Reread
 
 log = structlog.get_logger()
+
+Answer = Callable[[Any], dict[str, Any]]
+"""From an AdmissionReview to the one that answers it."""
 
 REVIEWS = Counter(
     "interlock_injector_reviews", "Pods reviewed, by outcome: injected, left, refused, malformed.", ["outcome"]
@@ -33,7 +36,10 @@ LARGEST_REVIEW_BYTES = 3_145_728
 
 
 def open_injector(settings: Settings) -> Starlette:
-    """Return the webhook. Refused with INJECTOR_FILE_MISSING, or as its rules are."""
+    """Return the webhook; its selectors ask each path for the pods of its kind.
+
+    Refused with INJECTOR_FILE_MISSING, or as its rules are.
+    """
     path = settings.injector_file
     if path is None:
         raise invalid("INJECTOR_FILE_MISSING", "the injector needs injector_file: the operator's rules")
@@ -42,18 +48,22 @@ def open_injector(settings: Settings) -> Starlette:
     async def ready() -> Mapping[str, str]:
         return {}
 
+    kinds: Mapping[str, Answer] = {
+        "namespace": lambda review: answer(review, rules.now(), by_namespace=True),
+        "pod": lambda review: answer(review, rules.now(), by_namespace=False),
+        "unclear": unclear,
+    }
     routes = [
-        Route(f"/inject/{kind}", partial(_reviewed, rules=rules, by_namespace=kind == "namespace"), methods=["POST"])
-        for kind in ("namespace", "pod")
+        Route(f"/inject/{kind}", partial(_reviewed, answered=one), methods=["POST"]) for kind, one in kinds.items()
     ]
     return Starlette(routes=[*routes, *operations(ready, settings).routes])
 
 
-async def _reviewed(request: Request, *, rules: Reread[InjectorRules], by_namespace: bool) -> Response:
+async def _reviewed(request: Request, *, answered: Answer) -> Response:
     with SECONDS.time():
         try:
             given = await _body(request)
-            said = answer(given, rules.now(), by_namespace=by_namespace)
+            said = answered(given)
         except Refused as refused:
             REVIEWS.labels("malformed").inc()
             return JSONResponse({"error": {"reason": refused.reason, "message": refused.message}}, status_code=400)

@@ -120,12 +120,20 @@ class Console:
         That the person looks at its text is on record before this returns. Refused with ROLE_SEES_NO_CONTENT or SESSION_NOT_COVERED.
         """
         window_id = ids.check("crp_win_", window_id)
+        found = await self._looked_at(window_id, view)
+        held = _readable(found.held) if found.held else None
+        return HeldView(found.item, held, await self._report(window_id), await self._tree(found.item))
+
+    async def held(self, item: audit_pb2.HeldItem, view: View) -> Held | None:
+        """Return what is held, under the same rules; ``None`` when its bytes are gone."""
+        found = await self._looked_at(item.window_id, view)
+        return _readable(found.held) if found.held else None
+
+    async def _looked_at(self, window_id: str, view: View) -> audit_pb2.GetHeldResponse:
         require_content(view.role)
         if view.sight.is_limited:
             await self.require_covered(view, (await self.state(window_id)).session_id)
-        found = await self.peers.audit.get_held(window_id, viewer=view.reviewer)
-        held = _readable(found.held) if found.held else None
-        return HeldView(found.item, held, await self._report(window_id), await self._tree(found.item))
+        return await self.peers.audit.get_held(window_id, viewer=view.reviewer)
 
     async def state(self, window_id: str) -> audit_pb2.HeldItem:
         """Return what is known of a held response. Its text is not read."""

@@ -27,6 +27,7 @@ from interlock.domain.held import readable_texts
 from interlock.oversight import pages
 from interlock.oversight.console import expires_at
 from interlock.oversight.forms import form_of, json_of, signed_view
+from interlock.oversight.inbox.pages import inbox_page
 from interlock.oversight.live.routes import ROUTES
 from interlock.oversight.live.stopping import POSTS
 from interlock.oversight.refusals import nowhere_answer, refused_answer
@@ -151,8 +152,8 @@ def _check_origin(site: Site, request: Request) -> None:
 async def _queue(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
     status = request.query_params.get("status", "pending")
-    page = await site.console.queue(_status(status), limit=200)
-    return html(pages.queue_page(view, page, status, site.console.views.now_us()))
+    items, more = await site.inbox.page(view, _status(status))
+    return html(inbox_page(view, items, status, site.console.views.now_us(), more=more))
 
 
 async def _held(site: Site, request: Request) -> Response:

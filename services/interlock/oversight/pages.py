@@ -28,9 +28,8 @@ TOO_FAST = 5
 _UNITS = (("d", 86_400, 172_800), ("h", 3_600, 3_600), ("min", 60, 60))
 """Unit, its seconds, and from how many on it is told: days from two on."""
 
-_STATES = ("pending", "approved", "rejected", "expired", "released")
-_KEYS = (
-    ("j / k", "next / previous in the queue"), ("Enter", "open"), ("a", "go to the approval"), ("r", "go to the rejection"),
+KEYS = (
+    ("j / k", "next / previous in the queue"), ("Enter", "open"), ("a", "go to the approval, also from the queue"), ("r", "go to the rejection, also from the queue"),
     ("t", "back to the text"), ("u", "back to the queue"), ("?", "these keys"),
 )  # fmt: skip
 _FORMS = (
@@ -39,7 +38,7 @@ _FORMS = (
 )
 
 
-STRANGER: Mapping[str, Any] = {"reviewer": "", "csrf": "", "role": "", "here": ""}
+STRANGER: Mapping[str, Any] = {"reviewer": "", "csrf": "", "role": "", "here": "", "sees_content": False}
 
 
 class Word(NamedTuple):
@@ -56,19 +55,10 @@ def sign_in_page(fault: str = "") -> str:
 
 def frame_of(view: View) -> Mapping[str, Any]:
     """Return what every page says of the person who is signed in."""
-    return {"reviewer": view.reviewer, "csrf": view.csrf, "reads_only": view.reads_only, "role": view.role.value}
-
-
-def queue_page(view: View, page: audit_pb2.ListHeldResponse, status: str, now_us: int) -> str:
-    """Return the queue of one *status*; the response that expires first is on top, with the time that is left for it."""
-    items = [
-        {**_item(item), "left": time_left(item.expires_at, now_us)}
-        for item in sorted(page.items, key=lambda item: item.expires_at)
-    ]
-    return render(
-        "queue.html", title="Held responses", **frame_of(view), here="reviews", keyboard=_KEYS, sees_content=view.role.sees_content,
-        items=items, more=page.more, states=_STATES, status=status,
-    )  # fmt: skip
+    return {
+        "reviewer": view.reviewer, "csrf": view.csrf, "reads_only": view.reads_only, "role": view.role.value,
+        "sees_content": view.role.sees_content,
+    }  # fmt: skip
 
 
 def time_left(expires_at: str, now_us: int) -> str:
@@ -88,14 +78,15 @@ def held_page(view: View, shown: HeldView, pace: tuple[int, int]) -> str:
     item, report = shown.item, shown.report
     decides = shown.held is not None and item.status == audit_pb2.HELD_STATUS_PENDING and not view.reads_only
     return render(
-        "held.html", title=f"Window {item.window_id}", **frame_of(view), here="reviews", keyboard=_KEYS,
-        item=_item(item), kept_by=_kept_by(shown), decided=_decided(item), scores=scores_of(report), answer=_answer(shown.held),
+        "held.html", title=f"Window {item.window_id}", **frame_of(view), here="reviews", keyboard=KEYS,
+        item=item_of(item), kept_by=_kept_by(shown), decided=_decided(item), scores=scores_of(report), answer=_answer(shown.held),
         decision=_decision(item, pace) if decides else None, claims=claims_of(report, shown.held.evidence if shown.held else {}), findings=findings_of(report),
         contradictions=contradictions_of(report), tree=_tree(shown.sessions),
     )  # fmt: skip
 
 
-def _item(item: audit_pb2.HeldItem) -> Mapping[str, Any]:
+def item_of(item: audit_pb2.HeldItem) -> Mapping[str, Any]:
+    """Return what every page says of a held response."""
     return {
         "window_id": item.window_id,
         "session_id": item.session_id,

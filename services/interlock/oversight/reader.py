@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from google.protobuf import json_format
@@ -47,6 +47,8 @@ class WindowView:
     """``None``: the text is not kept, was erased or was never handed out."""
     text_missing: str
     """Why there is no text; empty where there is one."""
+    evidence: Mapping[str, str]
+    """Texts of facts that its claims name, by id; those that were kept with its text."""
     integrity: int
     """State of the chain up to the window, a ``common.v1.ChainIntegrity``."""
 
@@ -63,18 +65,18 @@ class LiveReader:
         self._peers, self._timeout_s = peers, timeout_s
 
     async def sessions(
-        self, scope: str, before: audit_pb2.ListedSession | None, limit: int
-    ) -> tuple[list[SessionRow], bool]:
-        """Return sessions of a caller, or of all, the latest first, and whether there are more."""
-        request = audit_pb2.ListSessionsRequest(scope=scope, limit=limit + 1, before=before)
-        listed = list(await self._peers.audit.list_sessions(request))
+        self, request: audit_pb2.ListSessionsRequest
+    ) -> tuple[list[SessionRow], audit_pb2.ListedSession | None]:
+        """Return a page of the sessions that are wanted, the latest first, and where to go on, if there may be more."""
+        found = await self._peers.audit.list_sessions(request)
         turn = asyncio.Semaphore(AT_ONCE)
 
         async def row(one: audit_pb2.ListedSession) -> SessionRow:
             async with turn:
                 return SessionRow(one, await self._session(one.session_id, one.root_session_id))
 
-        return list(await asyncio.gather(*map(row, listed[:limit]))), len(listed) > limit
+        rows = list(await asyncio.gather(*map(row, found.sessions)))
+        return rows, found.next if found.HasField("next") else None
 
     async def callers(self, scopes: Iterable[str]) -> list[tuple[str, session_pb2.CallerBudget]]:
         """Return the callers that have a budget of their own, each with it."""
@@ -101,12 +103,15 @@ class LiveReader:
         report: dpe_pb2.Report = json_format.Parse(found.report_json, dpe_pb2.Report(), ignore_unknown_fields=True)
         session = await self._session(found.session_id, "")
         window = next((one for one in session.windows if one.window_id == window_id), None) if session else None
-        text, missing = None, await _hidden(view, found.session_id, covered)
+        content, missing = None, await _hidden(view, found.session_id, covered)
         if missing:
             report = figures_of(report)
         else:
-            text, missing = await self._text(found.session_id, window_id, view.reviewer)
-        return WindowView(report, found.session_id, window_id, session, window, text, missing, found.integrity)
+            content, missing = await self._content(found.session_id, window_id, view.reviewer)
+        text, evidence = (content.text, {one.id: one.content for one in content.evidence}) if content else (None, {})
+        return WindowView(
+            report, found.session_id, window_id, session, window, text, missing, evidence, found.integrity
+        )
 
     async def verify(self, session_id: str) -> audit_pb2.VerifyResponse:
         """Check a session's chain from the stored bytes."""
@@ -125,7 +130,7 @@ class LiveReader:
                 return None
             raise
 
-    async def _text(self, session_id: str, window_id: str, viewer: str) -> tuple[str | None, str]:
+    async def _content(self, session_id: str, window_id: str, viewer: str) -> tuple[audit_pb2.Content | None, str]:
         """Return what a window said; a chain that does not verify hides the text, not the page."""
         try:
             contents = await self._peers.audit.get_contents(
@@ -133,7 +138,7 @@ class LiveReader:
             )
         except Refused as refused:
             return None, refused.reason
-        return (contents[0].text, "") if contents else (None, "NOT_KEPT")
+        return (contents[0], "") if contents else (None, "NOT_KEPT")
 
 
 async def _hidden(view: View, session_id: str, covered: Callable[[View, str], Awaitable[None]]) -> str:

@@ -37,7 +37,8 @@ _NOT_THE_ROLE: Mapping[str, str] = {
 }
 _WAYS_BACK = (
     ("/held/", "/", "the queue of reviews"), ("/stuck", "/stuck", "the stuck compensations"),
-    ("/kernels", "/kernels", "all kernels"),
+    ("/kernels", "/kernels", "all kernels"), ("/health", "/health", "the health of every part"),
+    ("/would", "/would", "what would have been done in the last day"),
     ("/decisions", "/decisions", "all experiments"), ("/figures", "/figures", "the last hour"),
     ("/policy", "/policy", "an empty policy"),
 )  # fmt: skip

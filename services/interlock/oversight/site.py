@@ -13,6 +13,8 @@ from interlock.oversight.changes import Changes
 from interlock.oversight.compensations import StuckCases
 from interlock.oversight.console import Console
 from interlock.oversight.experiments import ExperimentReader
+from interlock.oversight.health.look import Health
+from interlock.oversight.inbox.reader import Inbox
 from interlock.oversight.kernels import KernelList
 from interlock.oversight.reader import LiveReader
 from interlock.oversight.stops import Stops
@@ -29,12 +31,14 @@ class Site:
     """The page's parts: the use cases, and the origins under which it may be opened."""
 
     console: Console
+    inbox: Inbox
     live: LiveReader
     changes: Changes
     stuck: StuckCases
     stops: Stops
     kernels: KernelList
     experiments: ExperimentReader
+    health: Health
     settings: Sequence[EffectiveSetting]
     """What this process runs with, for admins."""
     recent: RecentFigures

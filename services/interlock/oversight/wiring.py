@@ -15,6 +15,8 @@ from interlock.oversight.changes import Changes
 from interlock.oversight.compensations import StuckCases
 from interlock.oversight.console import Console
 from interlock.oversight.experiments import ExperimentReader
+from interlock.oversight.health.look import Health
+from interlock.oversight.inbox.reader import Inbox
 from interlock.oversight.kernels import KernelList
 from interlock.oversight.link import ConsoleLink
 from interlock.oversight.page import make_app
@@ -25,6 +27,7 @@ from interlock.oversight.stops import Stops
 from interlock.oversight.views import Views
 from interlock.runtime.clock import Clock, system_clock
 from interlock.runtime.pictures.recent import RECENT
+from interlock.runtime.rpc.health import Look
 from interlock.runtime.rpc.kernels.kernels import Kernels
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.peers import Peers
@@ -47,12 +50,14 @@ def open_oversight(
     settings: Settings,
     mesh: Mesh,
     readiness: Callable[[], Awaitable[Mapping[str, str]]],
+    parts: Look,
     *,
     http_port: int,
     loaded: Sequence[EffectiveSetting] = (),
     clock: Clock = system_clock,
 ) -> OpenedOversight:
     """Open the service over *mesh*; its page listens on *http_port*. *loaded*: the settings as they were read, each with its origin.
+    *parts* looks at every part of the mesh, for the page of health.
 
     Refused with OVERSIGHT_URL_INVALID for a base URL with a path: the page owns every path of its host.
     """
@@ -68,14 +73,15 @@ def open_oversight(
     stuck = StuckCases(peers, kernels, views)
     live = LiveReader(peers, settings.rpc_timeout_s)
     changes = Changes(live.log_size)
-    stops = Stops(console, kernels)
+    stops, health = Stops(console, kernels), Health(parts)
     site = Site(
-        console=console, live=live, changes=changes, stuck=stuck, stops=stops, kernels=KernelList(peers, kernels), experiments=ExperimentReader(peers),
+        console=console, inbox=Inbox(console), live=live, changes=changes, stuck=stuck, stops=stops, kernels=KernelList(peers, kernels), experiments=ExperimentReader(peers), health=health,
         settings=in_force(settings, loaded), recent=RECENT, origins=origins_of(settings, http_port, secure=secure), secure=secure,
     )  # fmt: skip
 
     async def close() -> None:
         await changes.close()
+        await health.close()
         await kernels.close()
 
     service = Service(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -32,6 +32,8 @@ from interlock.sidecar.provider import strategies
 from interlock.sidecar.provider.strategies import Produced
 from interlock.sidecar.trail import sealed_report
 
+MOST_EVIDENCE_BYTES = 32_768
+"""Ids and texts of facts that are kept beside what a window said; the audit service takes no more."""
 CONTINUING = frozenset({"", "LINEAR", "BRANCH"})
 """Patterns whose window continues another one; the others are parts of a task, or all of its parts at once."""
 
@@ -272,6 +274,7 @@ def to_seal(
         content=decided.answer.said if decided.kept else "",
         pattern=commit.pattern,
         deferred_facts=decided.context.deferred if decided.kept else (),
+        evidence=_kept_evidence(decided) if decided.kept else (),
     )
 
 
@@ -345,6 +348,16 @@ def without_release(decided: DecidedAnswer) -> DecidedAnswer:
     decision.CopyFrom(decided.decision)
     decision.releasable = decision.oversight_required = False
     return replace(decided, decision=decision)
+
+
+def _kept_evidence(decided: DecidedAnswer) -> Iterator[common_pb2.Fact]:
+    """Yield the facts that are kept beside what a window said, those that fit whole; a reader is told of the others by their ids."""
+    left = MOST_EVIDENCE_BYTES
+    for name, text in _evidence(decided).items():
+        size = len(name.encode()) + len(text.encode())
+        if size <= left:
+            left -= size
+            yield common_pb2.Fact(id=name, content=text)
 
 
 def _evidence(decided: DecidedAnswer) -> dict[str, str]:

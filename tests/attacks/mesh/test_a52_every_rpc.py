@@ -11,6 +11,7 @@ import pytest_asyncio
 from google.protobuf import message_factory
 
 from interlock.api.dpe.v1 import dpe_pb2
+from interlock.cli.probing.running import running_parts
 from interlock.domain.errors import Kind, Refused
 from interlock.oversight.wiring import open_oversight
 from interlock.runtime.rpc import answers
@@ -42,7 +43,9 @@ async def proxies(tmp_path_factory):
         for name in ("session", "policy", "audit", "dpe"):
             services[name] = await _opened(name, settings)
             ends.push_async_callback(services[name].close)
-        opened = open_oversight(settings, Mesh.local(**services), _nothing, http_port=1)
+        opened = open_oversight(
+            settings, Mesh.local(**services), _nothing, lambda: running_parts(settings), http_port=1
+        )
         services["oversight"] = opened.service
         made = {}
         for name, service in services.items():

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.oversight.v1 import oversight_pb2
 from interlock.api.oversight.v1.oversight_pb2_grpc import OversightServiceStub
+from interlock.cli.probing.running import running_parts
 from interlock.domain import approval
 from interlock.domain.approval import Approval
 from interlock.oversight.wiring import OpenedOversight, open_oversight
@@ -131,7 +132,7 @@ class RunningOversight:
         """Sign the HTTP client in as a browser would be, and return the CSRF token of its pages."""
         self.client.cookies.clear()
         self.client.cookies.set("interlock_view", (await self.signed_in(**who)).bearer)
-        page = await self.client.get("/")
+        page = await self.client.get("/policy")
         return re.search(r'data-csrf="([^"]+)"', page.text)[1]
 
     async def post(self, path: str, body: Any, csrf: str = "", **headers: str) -> httpx.Response:
@@ -153,7 +154,9 @@ async def running_oversight(sidecar: RunningSidecar, **overrides: Any) -> AsyncI
         ends.callback(listener.close)
         port = listener.getsockname()[1]
         clock = Shifted()
-        opened = open_oversight(settings, sidecar.mesh, ready, http_port=port, clock=clock)
+        opened = open_oversight(
+            settings, sidecar.mesh, ready, lambda: running_parts(settings), http_port=port, clock=clock
+        )
         web, server = WebServer(opened.http_app, settings, listener), _on_port(opened, settings)
         await web.start()
         ends.push_async_callback(web.drain)

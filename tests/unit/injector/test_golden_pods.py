@@ -17,7 +17,7 @@ import yaml
 from interlock.domain.errors import Refused
 from interlock.injector.pod import SIDECAR, injected, patch
 from interlock.injector.request import wanted
-from interlock.injector.review import answer
+from interlock.injector.review import answer, unclear
 from interlock.injector.rules import InjectorRules, read_rules
 from tests.support.paths import TESTS
 
@@ -168,6 +168,16 @@ def test_a_refusal_says_its_reason_to_whoever_creates_the_pod():
     assert not response["allowed"]
     assert "ANNOTATION_LOOSENS" in response["status"]["message"]
     assert 403 == response["status"]["code"]
+
+
+def test_a_namespace_with_an_unclear_label_gets_no_pod():
+    """Its owner believes it to be governed: the refusal names the label and the two words."""
+    request = {"uid": "u1", "namespace": "agents", "object": case("opted-out")["pod"]}
+    response = unclear({"apiVersion": "admission.k8s.io/v1", "request": request})["response"]
+
+    assert ("u1", False, 400) == (response["uid"], response["allowed"], response["status"]["code"])
+    assert "NAMESPACE_LABEL_INVALID" in response["status"]["message"]
+    assert 'interlock.dev/inject of namespace agents must be "enabled" or "disabled"' in response["status"]["message"]
 
 
 @pytest.mark.parametrize(

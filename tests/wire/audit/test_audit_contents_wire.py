@@ -73,6 +73,25 @@ async def test_what_windows_said_is_read_back_in_the_order_asked_for(service):
     assert await integrity(service) == "CHAIN_INTEGRITY_VALID"
 
 
+@pytest.mark.req("OBS-5")
+async def test_evidence_is_kept_with_the_text_for_people_alone(service):
+    """A look gets it; a call that compares windows does not; without a text it is not kept; too much of it is refused."""
+    fact = common_pb2.Fact(id="f1", content="Die Tonne ist grün.")
+    first = await service.stub.Append(window(1, content=SAID, evidence=[fact]))
+    second = await service.stub.Append(window(2, first.hmac, evidence=[fact]))
+    other = await service.stub.Append(window(1, content=SAID, evidence=[common_pb2.Fact(id="f1", content="rot")]))
+    large = [common_pb2.Fact(id="f", content="x" * 16_384) for _ in range(2)]
+    refused = await service.stub.Append(window(3, second.hmac, content=SAID, evidence=large))
+    looked = await service.stub.GetContents(
+        audit_pb2.GetContentsRequest(session_id=session_id(), window_ids=[window_id(1), window_id(2)], viewer="ann")
+    )
+
+    assert [(one.window_id, one.text, list(one.evidence)) for one in looked.contents] == [(window_id(1), SAID, [fact])]
+    assert [list(one.evidence) for one in (await contents(service, 1)).contents] == [[]]
+    assert (other.refusal.reason, refused.refusal.reason) == ("WINDOW_SEALED_DIFFERENTLY", "EVIDENCE_TOO_LARGE")
+    assert await integrity(service) == "CHAIN_INTEGRITY_VALID"
+
+
 async def test_a_repeated_append_keeps_the_first_content(service):
     """The same request again is a duplicate; the same window with other words is a conflict."""
     await service.stub.Append(window(1, content=SAID))

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from interlock.cli.check import command
-from interlock.cli.check.command import answering, blocking, examine
-from interlock.cli.check.probes import ProbeFinding, ProbeStatus
+from interlock.cli.check.command import examine
+from interlock.cli.probing import groups as check_groups
+from interlock.cli.probing.groups import answering, blocking
+from interlock.runtime.rpc.health import ProbeFinding, ProbeStatus
 from tests.faults.parts.processes import skewed
 from tests.support.servers.collector import Collector
 from tests.support.servers.fake_triton import FakeTriton
@@ -250,7 +251,7 @@ def clock_of(printed: str) -> dict[str, str]:
 
 async def test_what_is_late_on_a_busy_machine_is_not_missing(monkeypatch):
     """The loop is kept for longer than a group may take, as by an import on a busy machine: what was found meanwhile is told."""
-    monkeypatch.setattr(command, "GROUP_LIMIT_S", 0.2)
+    monkeypatch.setattr(check_groups, "GROUP_LIMIT_S", 0.2)
     fine = ProbeFinding("keys", "keys", ProbeStatus.OK, "")
 
     async def keeping() -> AsyncIterator[ProbeFinding]:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.support.servers.processes import Processes
-from tests.support.servers.tls import a_mesh_of_certificates
+from tests.support.servers.tls import a_mesh_of_certificates, dns, issue, uri
 from tests.unit.injector.test_golden_pods import FOLDER, case
 
 pytestmark = [pytest.mark.req("KUB-3"), pytest.mark.timeout(120)]
@@ -50,6 +50,7 @@ def test_pods_are_reviewed_over_https_with_rules_and_certificates_that_change(fo
         patched = post(port, ca, "/inject/namespace", json=review("opted-in-by-namespace")).json()["response"]
         left = post(port, ca, "/inject/pod", json=review("opted-in-by-namespace")).json()["response"]
         refused = post(port, ca, "/inject/namespace", json=review("profile-loosened")).json()["response"]
+        unclear = post(port, ca, "/inject/unclear", json=review("nobody-asks")).json()["response"]
         rubbish = [
             post(port, ca, "/inject/namespace", content=one)
             for one in (b"{", b"[]", b'{"request": {}}', b"[" * 100_000)
@@ -70,6 +71,7 @@ def test_pods_are_reviewed_over_https_with_rules_and_certificates_that_change(fo
     assert ("JSONPatch", True) == (patched["patchType"], patched["allowed"])
     assert (True, False) == (left["allowed"], "patch" in left)
     assert (False, True) == (refused["allowed"], "ANNOTATION_LOOSENS" in refused["status"]["message"])
+    assert (False, True) == (unclear["allowed"], "NAMESPACE_LABEL_INVALID" in unclear["status"]["message"])
     assert [400] * 4 == [one.status_code for one in rubbish]
     assert all(one.json()["error"]["reason"] == "ADMISSION_REVIEW_INVALID" for one in rubbish)
     assert 200 == ready.status_code
@@ -84,3 +86,15 @@ def test_an_injector_without_good_rules_does_not_start(folder, rules, reason):
         del given["injector_file"]
     with Processes(folder, given) as processes, pytest.raises(AssertionError, match=reason):
         processes.process("injector").start().wait()
+
+
+def test_an_expired_certificate_is_said_at_the_start(folder):
+    """Of the webhook and of a mesh's member alike: the log names the setting, and nothing listens."""
+    held = folder / "certificates"
+    front, member = (issue(held, name, [uri("session"), dns("session")], days=0) for name in ("old", "older"))
+    webhook = settings(folder) | {"front_cert_file": front["tls_cert_file"], "front_key_file": front["tls_key_file"]}
+    for service, given in (("injector", webhook), ("session", dict(member))):
+        with Processes(folder, given) as processes, pytest.raises(AssertionError) as caught:
+            processes.process(service).start().wait()
+        assert "TLS_FILES_INVALID" in str(caught.value)
+        assert "not valid now" in str(caught.value)

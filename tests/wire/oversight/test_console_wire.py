@@ -12,6 +12,7 @@ import pytest_asyncio
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.oversight import link
 from interlock.oversight.link import ConsoleLink
+from interlock.sidecar import requests
 from tests.support.sidecar.oversight import reviewed_world
 from tests.support.sidecar.sidecar import a_report, token_of
 
@@ -137,6 +138,25 @@ async def test_a_window_marks_its_claims_in_place_and_stays_harmless(world):
     assert "\u202e" not in page
     assert "90 days" in page
     assert "It cost 0.05" in page
+
+
+@pytest.mark.parametrize(
+    ("facts", "most", "is_kept"), [(["f1", "f2"], 99, True), (["f2"], 99, False), (["f1"], 9, False)]
+)
+async def test_the_evidence_of_a_claim_is_kept_with_what_the_window_said(world, monkeypatch, facts, most, is_kept):
+    """A delivered answer has the text of the fact that its claim names; one that was not given, or is too long to keep, is told of in words."""
+    monkeypatch.setattr(requests, "MOST_EVIDENCE_BYTES", most)
+    texts = {"f1": "The deposit <b>is</b> 2,400 EUR.", "f2": "Nobody names this one."}
+    world.sidecar.dpe.report = report()
+    given = [{"id": name, "content": texts[name]} for name in facts]
+    answer = await world.sidecar.chat(interlock={"facts": given})
+    page = await shown(world, f"/windows/{answer.headers['crp-provenance-report-uri'].rpartition('/')[2]}")
+
+    assert answer.status_code == 200
+    assert ("The deposit &lt;b&gt;is&lt;/b&gt; 2,400 EUR." in page) == is_kept
+    assert ("The text of its evidence was not kept" in page) != is_kept
+    assert "Nobody names this one." not in page
+    assert '<a href="#c1">evidence f1</a>' in page
 
 
 async def test_a_policy_is_tried_on_a_page(world):

@@ -84,7 +84,7 @@ async def test_a_readers_view_never_has_the_token_of_an_approval(world, held):
 
 
 SHOWN_AT = ("/held/{}", "/api/held/{}", "/api/held/{}/body")
-"""Each shows the text of a held answer."""
+"""Each shows the text of a held answer. So does the queue: test_console_inbox_wire.py."""
 
 
 async def viewers_of(world, held) -> list[str]:
@@ -96,11 +96,11 @@ async def viewers_of(world, held) -> list[str]:
 
 @pytest.mark.req("OVR-5", "OBS-5")
 async def test_each_look_at_a_held_text_is_on_record(world, held):
-    """Page, JSON, bytes and gRPC write who looked before they show it; queue, picture and state, which hold no text, write nothing."""
+    """Page, JSON, bytes and gRPC write who looked before they show it; picture and state, which hold no text, write nothing."""
     sidecar, oversight = world
     await oversight.browse()
     window = window_of(held)
-    for path in ("/", f"/held/{window}/dag.svg"):
+    for path in ("/?status=rejected", f"/held/{window}/dag.svg"):
         assert (await oversight.client.get(path)).status_code == 200
     state = oversight_pb2.GetHeldRequest(window_id=window, state_only=True)
     known = await oversight.stub.GetHeld(state, metadata=await oversight.metadata())

@@ -77,6 +77,22 @@ async def test_a_store_that_went_on_beside_the_chain_is_put_back(team, valkey):
     assert await team.spent() == 100 * UNIT
 
 
+@pytest.mark.req("KRN-2", "KRN-12")
+async def test_a_kernel_that_is_only_read_shows_what_its_chain_says(team, valkey):
+    """Nobody acts after the key was set back, so no conflict tells it; what is read is compared with the chain."""
+    key = f"il:{{{(await team.describe())['kernel_id']}}}:kernel"
+    await team.execute("task", "one")
+    with valkey.client() as client:
+        old = client.dump(key)
+    for number in range(3):
+        await team.execute("task", f"more{number}")
+    with valkey.client() as client:
+        client.restore(key, 0, old, replace=True)
+
+    assert await team.spent() == 40 * UNIT
+    assert (await team.describe())["sequence"] == str(len(await team.trace()))
+
+
 @pytest.mark.req("KRN-2")
 async def test_nothing_is_answered_that_is_not_sealed(tmp_path, redis_url):
     """While the audit service refuses, nobody is told; afterwards the same key gets the one answer, and its record is in the trace."""

@@ -46,6 +46,8 @@ class ClosingProvider:
         """How long after an answer it closes; ``None``: it does not."""
         self.second: Callable[[asyncio.StreamWriter], object] | None = None
         """What it does to a connection on its second request, before it closes without a word."""
+        self.beyond = b""
+        """What it sends beyond each answer."""
         self.has_head = asyncio.Event()
         """Set while a request has begun that is not whole."""
         self.writer: asyncio.StreamWriter
@@ -62,7 +64,7 @@ class ClosingProvider:
             if served and self.second:
                 self.second(writer)
                 return
-            writer.write(ANSWER)
+            writer.write(ANSWER + self.beyond)
             await writer.drain()
             if self.after_s is not None:
                 await asyncio.sleep(self.after_s)
@@ -161,6 +163,25 @@ async def test_what_may_be_asked_twice_is_asked_again(provider):
 
     assert [one.status_code for one in found] == [200, 200]
     assert provider.received == ["get"] * 3
+
+
+ANOTHERS = ANSWER.replace(b"It is fine.", b"Not for you")
+
+
+@pytest.mark.parametrize("more", [ANOTHERS, b"HTTP/1.1 200 OK\r\nx-begun: "], ids=["an-answer", "half-a-head"])
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+async def test_what_comes_beyond_an_answer_is_no_answer_to_the_next_call(provider, tls, more, monkeypatch, tmp_path):
+    """A provider that is out of step, or a proxy before it, would give one caller's answer to another."""
+    provider.beyond = more
+    context = _trusted(monkeypatch, tmp_path) if tls else None
+    async with (
+        listening(provider.handle, context) as port,
+        httpx.AsyncClient(transport=ReusingTransport(4)) as client,
+    ):
+        url = f"{'https' if tls else 'http'}://127.0.0.1:{port}/v1"
+        found = [(await client.post(url, content=b"{}")).content for _ in range(3)]
+
+    assert (found, provider.connections) == ([BODY] * 3, 3)
 
 
 def _trusted(monkeypatch, folder):

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from interlock.audit.store import kept, opened, stuck
+from interlock.audit.store import kept, opened, search, stuck
 from interlock.audit.store.vouching import Vouch
 from interlock.domain.chain.chain import EventRecord, WindowRecord
+from interlock.domain.chain.prefix import ReadAgain
 from interlock.domain.errors import KEPT_UNKNOWN, Kind, Refused
 
 HELD_STATUSES = frozenset({"PENDING", "APPROVED", "REJECTED", "EXPIRED", "RELEASED"})
@@ -63,7 +64,7 @@ class Chain:
 class Since:
     """A session's records from an event on, and others that were asked for, in one consistent view.
 
-    ``events`` begins with the event asked for; ``sealed`` are the windows that the events behind it seal, in their order.
+    ``events`` begins with the event asked for; ``sealed`` are the windows that the events behind it seal, in their order. ``again`` has a range.
     """
 
     server: str
@@ -72,8 +73,7 @@ class Since:
     sealed: tuple[WindowRecord, ...]
     windows: int
     """How many windows the session has."""
-    again: Chain
-    """The events of the range that was asked for again, and the windows that they seal."""
+    again: ReadAgain
 
 
 ContentKey = tuple[int, bytes]
@@ -295,7 +295,7 @@ class RequestOutcome:
     error: Exception | None = None
 
 
-class LogReader(kept.KeptReading, opened.OpenedReading, stuck.StuckReading, Protocol):
+class LogReader(kept.KeptReading, opened.OpenedReading, search.SearchReading, stuck.StuckReading, Protocol):
     """The reading side of a log, for any thread and for other processes than the service."""
 
     def chain(self, session_id: str) -> Chain:
@@ -315,9 +315,6 @@ class LogReader(kept.KeptReading, opened.OpenedReading, stuck.StuckReading, Prot
 
     def naming(self, root_session_id: str) -> list[str]:
         """Return the sessions whose SESSION_CREATED mentions *root_session_id*, anywhere in its data."""
-
-    def created_last(self, mentioning: str, limit: int, before: tuple[str, str]) -> list[tuple[str, str, str]]:
-        """Return id, time and data of the SESSION_CREATED events with this text, the latest first, after *before* (time, id)."""
 
     def charged_to(self, caller_id: str, since: str) -> list[str]:
         """Return the sessions with windows that cost something, were sealed from *since* on and mention this caller."""

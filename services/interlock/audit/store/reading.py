@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from interlock.audit.store import rows, statements, writing
+from interlock.audit.store import search as searching
 from interlock.audit.store.kept import KeptRow
 from interlock.audit.store.log import (
     Chain,
@@ -19,7 +22,9 @@ from interlock.audit.store.log import (
     Since,
     StoredReport,
 )
-from interlock.audit.store.stuck import Place, StuckRow
+from interlock.audit.store.search import LAST, FoundSession, Place, SessionSearch, WouldHaveRow
+from interlock.audit.store.stuck import Place as StuckPlace
+from interlock.audit.store.stuck import StuckRow
 from interlock.audit.store.writing import SqlConnection
 from interlock.domain.chain.chain import EventRecord
 
@@ -72,11 +77,39 @@ class SqlReader(ABC):
         """Return the sessions whose SESSION_CREATED mentions *root_session_id*, anywhere in its data."""
         return sorted({rows.text(row[0]) for row in self._all(statements.NAMING, root_session_id)})
 
-    def created_last(self, mentioning: str, limit: int, before: tuple[str, str]) -> list[tuple[str, str, str]]:
-        """Return id, time and data of the SESSION_CREATED events whose data hold this text, the latest first."""
-        time, session_id = before
-        found = self._all(statements.CREATED_LAST, mentioning, time, time, time, session_id, limit)
-        return [(rows.text(row[0]), rows.text(row[1]), rows.text(row[2])) for row in found]
+    def find_sessions(self, search: SessionSearch, limit: int, before: Place, looked: int) -> tuple[list[FoundSession], Place | None]:  # fmt: skip
+        """Return up to *limit* sessions before a place, the latest first, of at most *looked* ones; and where to go on, if there is more."""
+        before = min(before, (search.until or LAST[0], ""))
+        with self._snapshot() as connection:
+            last = connection.execute(searching.FLOOR, (*before, looked - 1)).fetchone()
+            floor = (rows.text(last[0]), rows.text(last[1])) if last else ("", "")
+            statement, names = searching.sessions_statement(search, limit + 1, before, max(floor, (search.since, "")))
+            found = [
+                FoundSession(
+                    rows.text(row[0]), rows.text(row[1]), rows.text(row[2]), tuple(searching.outcomes(row[3:]))
+                )
+                for row in connection.execute(statement, names).fetchall()
+            ]
+        if len(found) > limit:
+            return found[:limit], (found[limit - 1].created_at, found[limit - 1].session_id)
+        return found, floor if floor[0] > search.since else None
+
+    def would_haves(self, reason: str, since: str, limit: int, before: tuple[str, str, int]) -> list[WouldHaveRow]:
+        """Return up to *limit* of them with this text, the latest first, before a place (time, session, sequence)."""
+        found = self._all(searching.WOULD_HAVES, since, *before, reason, limit)
+        return [
+            WouldHaveRow(
+                rows.text(row[0]), rows.number(row[1]), rows.text(row[2]), rows.text(row[3]), rows.text(row[4])
+            )
+            for row in found
+        ]
+
+    def counted_would_haves(self, since: str, most: int) -> tuple[Mapping[tuple[str, str], int], str]:
+        """Return how often each action and reason occurs in the last *most*, and the time of the first that was counted if there are more."""
+        found = self._all(searching.COUNTED, since, most + 1)
+        data = [json.loads(rows.text(row[0])) for row in found[:most]]
+        counts = Counter((str(one.get("action", "")), str(one.get("reason", ""))) for one in data)
+        return counts, rows.text(found[most - 1][1]) if len(found) > most else ""
 
     def opened_last(self, kind: str, mentioning: tuple[str, str], limit: int, before: tuple[str, str]) -> list[tuple[str, str, str]]:  # fmt: skip
         """Return id, time and data of the first records of a type whose data hold both texts, the latest first."""
@@ -152,7 +185,7 @@ class SqlReader(ABC):
         with self._reading() as connection:
             return writing.kept(connection, window_id)
 
-    def stuck(self, after: Place, limit: int) -> list[StuckRow]:
+    def stuck(self, after: StuckPlace, limit: int) -> list[StuckRow]:
         """Return up to *limit* compensations that wait for a person, the oldest first, after a place."""
         return [rows.stuck(row) for row in self._all(statements.STUCK, *after, limit)]
 

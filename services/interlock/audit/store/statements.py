@@ -37,10 +37,6 @@ CONTINUED = "SELECT 1 FROM windows WHERE session_id = ? AND window_number > ? AN
 REPORT_BY_WINDOW = f"{_WITH_KEY} WHERE w.window_id = ?"
 REPORT_BY_TRAIL = f"{_WITH_KEY} WHERE w.trail_id = ?"
 WINDOWS = f"{_WITH_REPORT} WHERE w.session_id = ? ORDER BY w.window_number, w.window_id"
-CREATED_LAST = (
-    "SELECT session_id, timestamp, data_json FROM events WHERE event_type = 'SESSION_CREATED' AND instr(data_json, ?) > 0"
-    " AND (? = '' OR timestamp < ? OR (timestamp = ? AND session_id > ?)) ORDER BY timestamp DESC, session_id LIMIT ?"
-)
 # One statement for each type: an index of some rows is used where the text names the same ones.
 _OPENED_LAST = (
     "SELECT session_id, timestamp, data_json FROM events WHERE event_type = '{}' AND instr(data_json, ?) > 0"
@@ -118,31 +114,31 @@ _HELD = (
     "h.window_id, h.session_id, h.held_at, h.expires_at, h.policy_hash, d.approved, d.reviewer_id, d.approval_id,"
     " d.token, d.decided_at, d.expires_at, o.handed_out_at"
 )
-_HELD_FROM = (
+HELD_FROM = (
     " FROM held AS h LEFT JOIN decisions AS d ON d.window_id = h.window_id"
     " LEFT JOIN handouts AS o ON o.window_id = h.window_id"
 )
 HELD = (
-    f"SELECT {_HELD}, c.sealed{_HELD_FROM} LEFT JOIN held_contents AS c ON c.window_id = h.window_id"
+    f"SELECT {_HELD}, c.sealed{HELD_FROM} LEFT JOIN held_contents AS c ON c.window_id = h.window_id"
     " WHERE h.window_id = ?"
 )
 # The same rule as in HeldRow.status.
-_STATUS = (
+STATUS = (
     "CASE WHEN o.handed_out_at IS NOT NULL THEN 'RELEASED' WHEN d.approved = 0 THEN 'REJECTED'"
     " WHEN h.expires_at <= ? OR (d.approved = 1 AND d.expires_at <= ?) THEN 'EXPIRED' WHEN d.approved = 1 THEN 'APPROVED'"
     " ELSE 'PENDING' END"
 )
 HELD_LIST = (
-    f"SELECT {_HELD}, NULL{_HELD_FROM} WHERE (? = '' OR h.session_id = ?) AND (? = '' OR {_STATUS} = ?)"
+    f"SELECT {_HELD}, NULL{HELD_FROM} WHERE (? = '' OR h.session_id = ?) AND (? = '' OR {STATUS} = ?)"
     " AND (? = '' OR (h.held_at, h.window_id) > (SELECT p.held_at, p.window_id FROM held AS p WHERE p.window_id = ?))"
     " ORDER BY h.held_at, h.window_id LIMIT ?"
 )
 HELD_PENDING = (  # those that still have their bytes: few, however many there ever were
-    f"SELECT count(*){_HELD_FROM} JOIN held_contents AS c ON c.window_id = h.window_id WHERE {_STATUS} = 'PENDING'"
+    f"SELECT count(*){HELD_FROM} JOIN held_contents AS c ON c.window_id = h.window_id WHERE {STATUS} = 'PENDING'"
 )
 EXPIRED_UNMARKED = (
-    f"SELECT {_HELD}, NULL{_HELD_FROM} JOIN held_contents AS c ON c.window_id = h.window_id"
-    f" WHERE {_STATUS} NOT IN ('PENDING', 'APPROVED') ORDER BY h.expires_at, h.window_id LIMIT ?"
+    f"SELECT {_HELD}, NULL{HELD_FROM} JOIN held_contents AS c ON c.window_id = h.window_id"
+    f" WHERE {STATUS} NOT IN ('PENDING', 'APPROVED') ORDER BY h.expires_at, h.window_id LIMIT ?"
 )
 DECIDED = "SELECT 1 FROM decisions WHERE window_id = ? OR approval_id = ? LIMIT 1"
 ADD_DECISION = (

@@ -24,6 +24,7 @@ from interlock.audit.store.log import (
 from interlock.audit.store.stuck import StuckRow
 from interlock.audit.store.vouching import Vouch
 from interlock.domain.chain.chain import WINDOW_SEALED, EventRecord, WindowRecord
+from interlock.domain.chain.prefix import ReadAgain
 from interlock.domain.merkle.entry import encode_entry
 from interlock.domain.merkle.tree import STORED_LEVELS, TILE_WIDTH, complete_root, leaf_hash
 
@@ -79,13 +80,13 @@ def since(connection: SqlConnection, session_id: str, sequence: int, *, again: t
         events=events,
         sealed=_sealed(connection, session_id, sequence + 1, LAST) if more else (),
         windows=rows.number(connection.execute(statements.WINDOW_COUNT, (session_id,)).fetchone()[0]),
-        again=Chain(_sealed(connection, session_id, *again), _events(connection, session_id, *again))
-        if again
-        else NOTHING,
+        again=_reread(connection, session_id, *again) if again else ReadAgain(),
     )
 
 
-NOTHING = Chain((), ())
+def _reread(connection: SqlConnection, session_id: str, first: int, last: int) -> ReadAgain:
+    values = connection.execute(statements.EVENTS_BETWEEN, (session_id, first, last))
+    return ReadAgain(_sealed(connection, session_id, first, last), tuple(map(tuple, values)))
 
 
 def _events(connection: SqlConnection, session_id: str, first: int, last: int) -> tuple[EventRecord, ...]:

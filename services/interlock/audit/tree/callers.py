@@ -20,16 +20,12 @@ from interlock.audit.sealing.verify import require_valid_chain
 from interlock.audit.settlements import settlement_message
 from interlock.audit.store.log import AuditLog, Chain
 from interlock.domain import ids
-from interlock.domain.chain.canonical import canonical_json
 from interlock.domain.errors import invalid
 from interlock.runtime.keys.derivation import Keyring
 
 LOWERED = "CALLER_BUDGET_LOWERED"
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|\+00:00)", re.ASCII)
-
-LISTED, MOST_LISTED = 50, 1000
-"""Sessions of one answer: where the request does not say, and at most."""
 
 Charge = tuple[int, str, str, int]
 """Period, session, window, millionths."""
@@ -64,37 +60,12 @@ class CallerRecords:
             ]
         )
 
-    async def sessions(self, request: audit_pb2.ListSessionsRequest) -> audit_pb2.ListSessionsResponse:
-        """Return the sessions that began last, of one caller or of all. It is an operator's view: nothing is verified."""
-        limit = request.limit or LISTED
-        if not 1 <= limit <= MOST_LISTED:
-            raise invalid("INVALID_FIELD", f"limit must be from 1 to {MOST_LISTED}", field="limit")
-        mentioning = f'"scope":{canonical_json(request.scope)}' if request.scope else "scope"
-        before = ("", "")
-        if request.HasField("before"):
-            if not _TIME.fullmatch(request.before.created_at):
-                raise invalid("INVALID_FIELD", "before.created_at must be an ISO 8601 time in UTC", field="before")
-            before = request.before.created_at, ids.check("crp_sess_", request.before.session_id)
-        found = await self._readers.run(partial(self._log.created_last, mentioning, limit, before))
-        return audit_pb2.ListSessionsResponse(sessions=[_listed(*one) for one in found])
-
     def _charges(self, session_id: str, caller_id: str) -> set[Charge]:
         chain = self._log.chain(session_id)
         if not chain.events and not chain.windows:
             return set()
         require_valid_chain(chain, session_id, self._keyring)
         return set(_told(chain) if session_id == caller_id else _sealed(chain, caller_id))
-
-
-def _listed(session_id: str, created_at: str, data_json: str) -> audit_pb2.ListedSession:
-    data: dict[str, Any] = json.loads(data_json)
-    return audit_pb2.ListedSession(
-        session_id=session_id,
-        root_session_id=str(data.get("root_session_id") or session_id),
-        scope=str(data.get("scope", "")),
-        agent_type=str(data.get("agent_type", "")),
-        created_at=created_at,
-    )
 
 
 def _sealed(chain: Chain, caller_id: str) -> Iterator[Charge]:

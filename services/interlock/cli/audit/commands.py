@@ -61,7 +61,7 @@ def verify(  # noqa: PLR0917 - each is an option of the command
 
     With --offline instead of a session: check the whole log in a bundle with the log's public key alone (docs/audit.md).
 
-    Exit 0: VALID; UNVERIFIED if there is only one window, which has no predecessor; or TRUNCATED if a signed mark records
+    Exit 0: VALID; UNVERIFIED if there are not two windows that could be linked (every record verifies); or TRUNCATED if a signed mark records
     an erasure or retention. 1: BROKEN or PARTIAL. 2: no such session, or no verdict is possible.
     """
     if offline is not None:
@@ -138,6 +138,10 @@ def _as_text(session_id: str, found: Verification) -> str:
             for fault in found.faults
         ),
     ]
+    if found.integrity is Integrity.UNVERIFIED:
+        lines.append(
+            "  Nothing is wrong: every record verifies. VALID is said of windows that are linked, and there are not two."
+        )
     if _every_event_fails(found):
         lines.append("  Every event fails: is this the master key that sealed them?")
     return "\n".join(lines)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable
 from dataclasses import asdict
 from functools import partial
 from itertools import chain
@@ -14,19 +14,21 @@ from typing import Annotated, Any
 
 import typer
 
-from interlock.cli.check import probes, probes_provider
-from interlock.cli.check.probes import ProbeFinding, ProbeStatus
-from interlock.cli.check.probes_audit import audit_store
-from interlock.cli.check.probes_files import files, second_place
+from interlock.cli.check import probes_keys, probes_provider
 from interlock.cli.check.probes_listeners import certificates, ports
-from interlock.cli.check.probes_parts import code, traces, triton
 from interlock.cli.check.probes_profile import profile
-from interlock.cli.check.probes_services import services
 from interlock.cli.output import NEGATIVE, OK, Format, Output, print_json
+from interlock.cli.probing import groups, probes
+from interlock.cli.probing.groups import answering, blocking
+from interlock.cli.probing.probes_audit import audit_store
+from interlock.cli.probing.probes_checkpoint import checkpoint
+from interlock.cli.probing.probes_files import files, second_place
+from interlock.cli.probing.probes_parts import code, traces, triton
+from interlock.cli.probing.probes_services import services
+from interlock.runtime.rpc.health import ProbeFinding, ProbeStatus
 from interlock.runtime.settings.loading import load
 from interlock.runtime.settings.model import Settings
 
-GROUP_LIMIT_S = 4.0
 PAUSE_S = 0.5
 REST = ProbeFinding("everything else", "all", ProbeStatus.SKIP, "correct the settings first")
 
@@ -68,23 +70,24 @@ def _settled(findings: list[ProbeFinding]) -> bool:
 async def examine() -> list[ProbeFinding]:
     """Return all findings by group. A group that takes longer than ``GROUP_LIMIT_S`` is a finding itself."""
     try:
-        settings = await probes.in_time(probes.in_thread(load), GROUP_LIMIT_S)
+        settings = await probes.in_time(probes.in_thread(load), groups.GROUP_LIMIT_S)
     except TimeoutError:
-        late = f"they cannot be read within {GROUP_LIMIT_S:g} s"
+        late = f"they cannot be read within {groups.GROUP_LIMIT_S:g} s"
         return [ProbeFinding("configuration", "settings", ProbeStatus.FAIL, late, "a disk or the network hangs"), REST]
     except Exception as error:  # noqa: BLE001 - a check that ends here would tell nothing
         problem = probes.broken(partial(ProbeFinding, "configuration"), "settings", error)
         return [problem, REST]
     running = asyncio.create_task(answering("services", lambda: services(settings)))
-    groups = [
+    looks = [
         blocking("configuration", lambda: chain(probes.configuration(settings, os.environ), files(settings))),
         blocking("code", lambda: code(settings)),
         blocking("profile", lambda: profile(settings)),
-        blocking("keys", lambda: probes.keys(settings)),
+        blocking("keys", lambda: probes_keys.keys(settings)),
         blocking("certificates", lambda: certificates(settings)),
         blocking("embedded parts", lambda: probes.embedded(settings)),
         answering("redis", lambda: probes.redis(settings)),
         blocking("audit store", lambda: chain(audit_store(settings), second_place(settings))),
+        answering("audit store", lambda: checkpoint(settings)),
         blocking("models", lambda: probes.models(settings)),
         answering("triton", lambda: triton(settings)),
         running,
@@ -92,48 +95,12 @@ async def examine() -> list[ProbeFinding]:
         answering("traces", lambda: traces(settings)),
         _ports(settings, running),
     ]
-    return [finding for group in await asyncio.gather(*groups) for finding in group]
+    return [finding for group in await asyncio.gather(*looks) for finding in group]
 
 
 async def _ports(settings: Settings, running: Awaitable[list[ProbeFinding]]) -> list[ProbeFinding]:
     found = {finding.name: finding.status for finding in await running}
     return await blocking("ports", lambda: ports(settings, found))
-
-
-async def answering(group: str, probe: Callable[[], AsyncIterator[ProbeFinding]]) -> list[ProbeFinding]:
-    """Return what a probe that awaits its answers found."""
-
-    async def look(found: list[ProbeFinding]) -> None:
-        async for finding in probe():
-            found.append(finding)  # noqa: PERF401 - what was found before a fault is kept
-
-    return await _isolated(group, look)
-
-
-async def blocking(group: str, probe: Callable[[], Iterator[ProbeFinding]]) -> list[ProbeFinding]:
-    """Return what a probe that blocks found, in a thread of its own."""
-
-    async def look(found: list[ProbeFinding]) -> None:
-        def keep() -> None:
-            for finding in probe():
-                found.append(finding)  # noqa: PERF402 - what was found before a fault is kept
-
-        await probes.in_thread(keep)
-
-    return await _isolated(group, look)
-
-
-async def _isolated(group: str, look: Callable[[list[ProbeFinding]], Awaitable[None]]) -> list[ProbeFinding]:
-    """Return what a group found. Its own end, by time or by any fault, is one more finding and ends no other group."""
-    found: list[ProbeFinding] = []
-    try:
-        await probes.in_time(look(found), GROUP_LIMIT_S)
-    except TimeoutError:
-        late = f"no result after {GROUP_LIMIT_S:g} s"
-        return [*found, ProbeFinding(group, "time", ProbeStatus.FAIL, late, "a disk or the network hangs")]
-    except Exception as error:  # noqa: BLE001 - whatever is broken here, the rest is still worth telling
-        return [*found, probes.broken(partial(ProbeFinding, group), "probe", error)]
-    return found
 
 
 def _print(findings: list[ProbeFinding]) -> None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from interlock.cli.check.probes import ProbeFinding, ProbeStatus, broken, refusable
+from interlock.cli.probing.probes import broken, refusable
 from interlock.domain.errors import Refused
 from interlock.runtime.http.server import listen
+from interlock.runtime.rpc.health import ProbeFinding, ProbeStatus
 from interlock.runtime.rpc.places import INNER, socket_to_serve
 from interlock.runtime.settings.access import is_loopback
 from interlock.runtime.settings.model import Settings

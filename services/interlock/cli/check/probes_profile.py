@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from interlock.cli.check.probes import ProbeFinding, ProbeStatus
 from interlock.domain.approval import RELEASE
 from interlock.domain.errors import Refused
+from interlock.runtime.rpc.health import ProbeFinding, ProbeStatus
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.profile_files import profile_values
 

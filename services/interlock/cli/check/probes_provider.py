@@ -6,7 +6,8 @@ import secrets
 from collections.abc import AsyncIterator
 from functools import partial
 
-from interlock.cli.check.probes import UPSTREAM_LIMIT_S, ProbeFinding, ProbeStatus
+from interlock.cli.probing.probes import UPSTREAM_LIMIT_S
+from interlock.runtime.rpc.health import ProbeFinding, ProbeStatus
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.values import without_password
 

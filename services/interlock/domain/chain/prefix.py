@@ -40,6 +40,10 @@ AT_LEAST = 2
 """Parts of a longer chain that are read again at a time, at least."""
 
 
+EventValues = tuple[Any, ...]
+"""What is stored of an event, in the order of the fields of ``EventRecord``. To be compared, it need not become a record."""
+_TYPE, _WINDOW_ID = (list(EventRecord.__slots__).index(name) for name in ("event_type", "window_id"))
+
 _DIGEST_BYTES = 16
 _ENDS_CONTINUATION = frozenset({CHAIN_BROKEN, CONTENT_ERASED, TRUNCATED})
 
@@ -56,6 +60,13 @@ class Link(NamedTuple):
 def link_of(window: WindowRecord) -> Link:
     """Return what later calls need of a window that verifies."""
     return Link(window.window_number, window.hmac, window.status, window.content_hash)
+
+
+class ReadAgain(NamedTuple):
+    """Records that were verified before, read again to be compared with what they were then."""
+
+    windows: tuple[WindowRecord, ...] = ()
+    events: tuple[EventValues, ...] = ()
 
 
 class Segment(NamedTuple):
@@ -152,16 +163,16 @@ class Prefix:
         events, windows = self._open
         return Segment(self._first, self.sequence, events.digest(), windows.digest())
 
-    def stands(self, places: tuple[int, int], windows: Iterable[WindowRecord], events: Sequence[EventRecord]) -> bool:
+    def stands(self, places: tuple[int, int], windows: Iterable[WindowRecord], events: Sequence[EventValues]) -> bool:
         """Return whether parts that were read again are what was verified; the next ones are due then."""
         rows = {window.window_id: window for window in windows}
         at = 0
         for part in map(self.part, range(*places)):
             size = part.last - part.first + 1
             of_events, of_windows = _hasher(), _hasher()
-            for event in events[at : at + size]:
-                of_events.update(_event_bytes(event))
-                if event.event_type == WINDOW_SEALED and (window := rows.get(event.window_id)) is not None:
+            for values in events[at : at + size]:
+                of_events.update(_stored_bytes(values))
+                if values[_TYPE] == WINDOW_SEALED and (window := rows.get(values[_WINDOW_ID])) is not None:
                     of_windows.update(_window_bytes(window))
             if (of_events.digest(), of_windows.digest()) != (part.events, part.windows):
                 return False
@@ -238,6 +249,14 @@ def _window_bytes(window: WindowRecord) -> bytes:
 def _bytes(fields: tuple[Any, ...]) -> bytes:
     """Return bytes that no other fields have. Only this process compares them, so that they need not stay the same."""
     return marshal.dumps(fields, _WITHOUT_REFERENCES)
+
+
+def _stored_bytes(values: EventValues) -> bytes:
+    """Return the bytes of an event's values. One of a type that no record has makes them differ from all that was verified."""
+    try:
+        return _bytes(values)
+    except ValueError:
+        return b""
 
 
 _WITHOUT_REFERENCES = 2

@@ -6,8 +6,9 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal
+from functools import lru_cache
 from typing import Any
 
 UNIT = 1_000_000
@@ -51,6 +52,7 @@ def number(text: object) -> float | None:
     return value if math.isfinite(value) and abs(value) <= LARGEST_NUMBER else None
 
 
+@lru_cache(maxsize=4096)  # most confidences have two or three decimals
 def micros(value: float) -> int:
     """Return millionths of a number, never more than it says: 0.7999999 is below 0.8."""
     return int((Decimal(repr(value)) * UNIT).to_integral_value(rounding=ROUND_FLOOR))
@@ -88,12 +90,12 @@ def _no_constant(_name: str) -> Any:
 
 
 def _is_plain(value: Any, depth: int) -> bool:
-    if isinstance(value, Mapping):
+    if isinstance(value, str):
+        return not _lone_surrogate(value)
+    if isinstance(value, dict):
         return depth > 0 and all(is_line(name, 128) and _is_plain(one, depth - 1) for name, one in value.items())
     if isinstance(value, list):
         return depth > 0 and all(_is_plain(one, depth - 1) for one in value)
-    if isinstance(value, str):
-        return not _lone_surrogate(value)
     if isinstance(value, float):
         return math.isfinite(value) and abs(value) <= LARGEST_NUMBER
     return value is None or isinstance(value, bool) or abs(value) <= LARGEST_NUMBER

@@ -6,7 +6,7 @@ are compared with the evidence on its claims, parsed once and remembered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,7 +27,9 @@ from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.placing.cells import shared, taken
 from interlock.dpe.grounding.placing.fields import moved_fields
 from interlock.dpe.grounding.placing.holders import exchanged_holders
-from interlock.dpe.grounding.placing.scopes import scopes
+from interlock.dpe.grounding.placing.paired_cells import exchanged_cells
+from interlock.dpe.grounding.placing.rows_told import Column, columns
+from interlock.dpe.grounding.placing.scopes import Scopes, scopes
 from interlock.dpe.grounding.support import content_stems
 from interlock.dpe.inference.language import Cancelled, Language, batches
 from interlock.dpe.values import extraction
@@ -79,6 +81,9 @@ async def distortions(
             found = with_bindings({name: each for name, each in cells.items() if each}, found)
             if not cancelled():
                 found = with_bindings(moved_fields(claims, records), found)
+        for reading in readings:
+            if not cancelled() and (told := columns(reading.claims)):
+                found = with_bindings(_of_rows(told, scopes(envelope), checked), found)
         return found
 
     converted = {
@@ -90,6 +95,10 @@ async def distortions(
     }
     wrong = {name: each for name, each in converted.items() if each}
     return with_bindings(with_bindings(wrong, before), await language.run(find, stage="3b"))
+
+
+def _of_rows(told: Sequence[Column], known: Scopes, checked: Collection[str]) -> Distortions:
+    return {name: each for name, each in exchanged_cells(told, known).items() if name in checked}
 
 
 def _wrong_conversions(claim: Claim, shown: ClaimEvidence) -> tuple[Distortion, ...]:

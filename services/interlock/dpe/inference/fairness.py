@@ -12,20 +12,28 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+FRESH = 32
+"""Slices that an analysis has in turn with the others that have just begun: an answer of one sentence needs fewer."""
 LONG_AFTER = 300
 """Slices after which an analysis counts as long: one to two seconds of work alone."""
 _PACE_S = 0.003
 
 
+_numbers = count()
+
+
 @dataclass(eq=False)
 class TurnTaker:
-    """One analysis, as turns are counted: the slices that it was served."""
+    """One analysis, as turns are counted: the slices that it was served, and its number, which is higher the later it began."""
 
     served: int = 0
+    number: int = field(default_factory=lambda: next(_numbers))
 
     @property
     def is_long(self) -> bool:
@@ -77,13 +85,18 @@ class FairQueue(Generic[T]):
     """Slices by analysis, taken in turn. Not safe for use by several threads at once.
 
     While both short and long analyses wait, every other slice is of a short one, so that however many there are of the one sort,
-    the other has half of the machine. Within a sort each analysis has one slice in its turn.
+    the other has half of the machine. So it is between the short ones that have just begun and the others. New ones and long ones
+    have one slice each in their turn. The others are served one after the other, the oldest first: if all of them went on side by
+    side, as many as can be judged in time would all end too late.
     """
 
     _waiting: dict[TurnTaker, deque[T]] = field(default_factory=dict)
-    _short: deque[TurnTaker] = field(default_factory=deque)
+    _fresh: deque[TurnTaker] = field(default_factory=deque)
+    _begun: list[tuple[int, TurnTaker]] = field(default_factory=list)
+    """A heap: the oldest comes first."""
     _long: deque[TurnTaker] = field(default_factory=deque)
     _long_next: bool = False
+    _begun_next: bool = False
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
@@ -92,7 +105,7 @@ class FairQueue(Generic[T]):
         """Queue a slice of an analysis behind its other ones."""
         if of not in self._waiting:
             self._waiting[of] = deque()
-            self._ring(of).append(of)
+            self._line_up(of)
         self._waiting[of].append(item)
 
     def take(self, *, hold_long: bool = False) -> T | None:
@@ -104,7 +117,7 @@ class FairQueue(Generic[T]):
         item = items.popleft()
         of.served += 1
         if items:
-            self._ring(of).append(of)
+            self._line_up(of)
         else:
             del self._waiting[of]
         return item
@@ -112,15 +125,27 @@ class FairQueue(Generic[T]):
     def clear(self) -> list[T]:
         """Drop and return everything that waits."""
         dropped = [item for items in self._waiting.values() for item in items]
-        for part in (self._waiting, self._short, self._long):
+        for part in (self._waiting, self._fresh, self._begun, self._long):
             part.clear()
         return dropped
 
-    def _ring(self, of: TurnTaker) -> deque[TurnTaker]:
-        return self._long if of.is_long else self._short
+    def _line_up(self, of: TurnTaker) -> None:
+        if of.is_long:
+            self._long.append(of)
+        elif of.served < FRESH:
+            self._fresh.append(of)
+        else:
+            heappush(self._begun, (of.number, of))
 
     def _whose_turn(self, *, hold_long: bool) -> TurnTaker | None:
-        long = bool(self._long) and not hold_long and (self._long_next or not self._short)
-        ring = self._long if long else self._short
+        short = bool(self._fresh or self._begun)
+        long = bool(self._long) and not hold_long and (self._long_next or not short)
         self._long_next = not long
-        return ring.popleft() if ring else None
+        if long:
+            return self._long.popleft()
+        return self._next_short() if short else None
+
+    def _next_short(self) -> TurnTaker:
+        begun = bool(self._begun) and (self._begun_next or not self._fresh)
+        self._begun_next = not begun
+        return heappop(self._begun)[1] if begun else self._fresh.popleft()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,8 +51,8 @@ class PlaceLedger:
         self._workers, self._clock = workers, clock
         self._held: dict[str, PlaceLease] = {}
         self._without: set[str] = set()
-        self._works = deque([capacity.FIRST_GUESS_S] * 4, maxlen=_MEASURED)
-        self._rate = capacity.rate_of(self._works)
+        self._works = {f"guess_{number}": capacity.FIRST_GUESS_S for number in range(4)}
+        self._rate = capacity.rate_of([*self._works.values()])
         self._away_s = self._level = 0.0
         self._at = self._emptied_s = self._promised_s = clock()
 
@@ -111,6 +110,7 @@ class PlaceLedger:
             self._advance()
             place.judging -= 1
             place.away_since_s = self._at
+            self._learn(place_id, place.work_s)
             if not place.judging and (place_id in self._without or place.expires_s <= self._at):
                 self._end(place_id)
             self._tell()
@@ -156,15 +156,20 @@ class PlaceLedger:
             self._end(name)
 
     def _end(self, place_id: str) -> None:
-        """Forget a place, and learn from it how long an answer takes. One that was never judged counts no longer."""
+        """Forget a place, and learn from it how long its answer was away. One that was never judged counts no longer."""
         place = self._held.pop(place_id)
         self._without.discard(place_id)
         if not place.judged:
             self._level = max(0.0, self._level - 1)
             return
-        self._works.append(place.work_s)
-        self._rate = capacity.rate_of(self._works)
         self._away_s += _WEIGHT * (place.away_s - self._away_s)
+
+    def _learn(self, place_id: str, work_s: float) -> None:
+        """Count what an answer took so far. One that is judged in parts may be open for long: it teaches with each part, as one."""
+        self._works[place_id] = work_s
+        while len(self._works) > _MEASURED:
+            del self._works[next(iter(self._works))]
+        self._rate = capacity.rate_of([*self._works.values()])
 
     def _tell(self) -> None:
         judged = self._judging

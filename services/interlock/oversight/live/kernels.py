@@ -49,7 +49,7 @@ def kernel_page(view: View, found: kernel_pb2.DescribeResponse, place: CallersKe
     shows_state = view.role.sees_content and view.sight.covers(place.scope, "")
     return render(
         "kernel.html", title=f"Kernel {place.name}", **frame_of(view), here="kernels",
-        scope=place.scope, name=place.name, root=place.root, kernel=_kernel(found, shows_state=shows_state), sees_content=view.role.sees_content,
+        scope=place.scope, name=place.name, root=place.root, kernel=_kernel(found, shows_state=shows_state),
         stops=view.role is Role.ADMIN and view.sight.covers(place.scope, ""), reasons=STOP_REASONS,
     )  # fmt: skip
 

@@ -13,6 +13,7 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import FULL, Micros, as_decimal
 from interlock.domain.policy.roles import STOP_REASONS, Role
+from interlock.oversight.live.finding import CHOICES, Filter
 from interlock.oversight.markup import quoted, render, said
 from interlock.oversight.pages import Word, claims_of, contradictions_of, findings_of, frame_of, scores_of, word
 from interlock.oversight.reader import SessionRow, WindowView
@@ -31,48 +32,20 @@ NO_TEXT: Mapping[str, str] = {
 }
 
 
-class Filter(NamedTuple):
-    """What the list is narrowed to. Empty strings narrow nothing."""
-
-    scope: str = ""
-    agent: str = ""
-    breaker: str = ""
-    risk: str = ""
-    state: str = ""
-
-    def admits(self, row: SessionRow) -> bool:
-        """Tell whether a session is to be listed."""
-        session = row.session
-        wanted = (
-            (self.agent, row.listed.agent_type),
-            (self.breaker, word(common_pb2.BreakerState, session.breaker, "BREAKER_STATE_").text if session else ""),
-            (self.risk, _last_risk(session).text if session else ""),
-            (
-                self.state,
-                word(session_pb2.SessionStatus, session.status, "SESSION_STATUS_").text if session else "GONE",
-            ),
-        )
-        return all(not asked or asked.lower() == found.lower() for asked, found in wanted)
-
-
 def sessions_page(
     view: View,
     rows: Sequence[SessionRow],
     callers: Iterable[tuple[str, session_pb2.CallerBudget]],
-    narrowed: Filter,
-    *,
-    more: bool,
+    given: Filter,
+    further: audit_pb2.ListedSession | None,
 ) -> str:
-    """Return the sessions that began last, and the budgets of their callers."""
-    last = rows[-1].listed if rows and more else None
-    following = {**narrowed._asdict(), "before": f"{last.created_at} {last.session_id}"} if last else None
+    """Return the sessions that began last, of those that are wanted, and the budgets of their callers."""
+    following = {**given.as_query(), "before": f"{further.created_at} {further.session_id}"} if further else None
+    shown = [_row(row) for row in rows]
     return render(
         "sessions.html", title="Sessions", **_frame(view, "sessions"),
-        rows=[_row(row) for row in rows if narrowed.admits(row)], callers=[_caller(*one) for one in callers],
-        narrowed={name: said(value) for name, value in narrowed._asdict().items()}, given=narrowed._asdict(),
-        choices={"breaker": ("closed", "half open", "open"), "risk": ("low", "medium", "high", "critical"),
-                 "state": ("active", "halted", "terminated", "gone")},
-        following=f"?{urlencode(following)}" if following else "",
+        rows=[one for one in shown if given.admits(one["now"])], callers=[_caller(*one) for one in callers],
+        given=given, choices=CHOICES, following=f"?{urlencode(following)}" if following else "", further=further,
     )  # fmt: skip
 
 
@@ -101,7 +74,7 @@ def window_page(view: View, shown: WindowView) -> str:
         name=_name(shown.session) if shown.session else "its session",
         risk=word(common_pb2.RiskLevel, report.risk_level, "RISK_LEVEL_"), meaning=said(report.meaning),
         charge=_charge(shown), scores=scores_of(report), findings=findings_of(report),
-        claims=claims_of(report, {}), contradictions=contradictions_of(report),
+        claims=claims_of(report, shown.evidence), contradictions=contradictions_of(report),
         answer=_marked(shown.text, report.claims) if shown.text is not None else None,
         is_hidden=shown.is_hidden, missing=NO_TEXT.get(shown.text_missing, f"What it said cannot be read: {shown.text_missing}."),
         integrity=_integrity(shown),
@@ -119,7 +92,8 @@ def _row(row: SessionRow) -> Mapping[str, Any]:
     return {
         "name": _named(listed.agent_type, listed.session_id), "session_id": listed.session_id,
         "root": listed.root_session_id, "is_child": listed.root_session_id != listed.session_id,
-        "scope": listed.scope, "created_at": listed.created_at, "now": _session(session) if session else None,
+        "scope": listed.scope, "created_at": listed.created_at,
+        "outcomes": [word(audit_pb2.SessionOutcome, one, "SESSION_OUTCOME_") for one in listed.outcomes], "now": _session(session) if session else None,
     }  # fmt: skip
 
 

@@ -9,7 +9,17 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.domain import ids
 from interlock.domain.errors import exhausted, invalid
 from interlock.oversight.forms import query_of
-from interlock.oversight.live import decided, over_time, pages, policies, settings, stopping
+from interlock.oversight.live import (
+    decided,
+    finding,
+    health,
+    over_time,
+    pages,
+    policies,
+    settings,
+    stopping,
+    would_haves,
+)
 from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.runtime.pictures import picture
 
@@ -19,12 +29,12 @@ _LONGEST_POLICY = 2_000
 
 async def _sessions(site: Site, request: Request) -> Response:
     view = await view_of(site, request)
-    asked = query_of(request, *pages.Filter._fields, "before")
+    asked = query_of(request, *finding.PARAMETERS, "before")
     before = _before(asked.pop("before", ""))
-    narrowed = pages.Filter(**asked)
-    rows, more = await site.live.sessions(narrowed.scope, before, PAGE)
+    wanted = finding.filter_of(asked)
+    rows, further = await site.live.sessions(wanted.request(before, PAGE))
     callers = await site.live.callers(row.listed.scope for row in rows)
-    return html(pages.sessions_page(view, rows, callers, narrowed, more=more))
+    return html(pages.sessions_page(view, rows, callers, wanted, further))
 
 
 async def _session(site: Site, request: Request) -> Response:
@@ -80,6 +90,8 @@ ROUTES: dict[str, Endpoint] = {
     "/figures": _figures,
     **decided.ROUTES,
     **settings.ROUTES,
+    **would_haves.ROUTES,
+    **health.ROUTES,
 }
 """Path → endpoint, all by GET."""
 

@@ -158,11 +158,18 @@ function moveInQueue(step) {
   items[next]?.focus();
 }
 
+// A form of this page, or of the page of the answer that is chosen in the queue.
+function goToForm(id) {
+  const chosen = document.activeElement?.closest?.("a.item[href^='/held/']");
+  if (by(id)) by(id).focus();
+  else if (chosen) location.assign(`${chosen.getAttribute("href")}#${id}`);
+}
+
 const KEYS = {
   j: () => moveInQueue(1),
   k: () => moveInQueue(-1),
-  a: () => by("release-reason")?.focus(),
-  r: () => by("reject-reason")?.focus(),
+  a: () => goToForm("release-reason"),
+  r: () => goToForm("reject-reason"),
   t: () => by("text")?.focus(),
   u: () => location.assign(by("decide")?.dataset.queue || "/"),
   "?": () => { const keys = by("keys"); if (keys) { keys.open = true; keys.querySelector("summary").focus(); } },
@@ -178,4 +185,5 @@ document.addEventListener("keydown", (event) => {
 by("key-form")?.addEventListener("submit", signIn);
 by("sign-out")?.addEventListener("submit", signOut);
 document.querySelectorAll("form.decision").forEach((form) => form.addEventListener("submit", decide));
+if (location.hash.endsWith("-reason")) by(location.hash.slice(1))?.focus();
 if (by("decide")) checkHash(by("decide")).catch((fault) => { by("checked").textContent = `Nothing can be signed: ${fault.message}.`; });

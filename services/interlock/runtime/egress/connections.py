@@ -1,5 +1,7 @@
 """Connections that a server may close while they are idle: a request that cannot have arrived is sent once more (RFC 9110, 9.2.2).
 
+What a server sends beyond an answer is never the answer to a later request (RFC 9112, 6.3): that one may be another caller's.
+
 A model provider closes an idle connection without a word, sometimes while the next request is on its way. A request to it costs money, so
 one is only sent again where the connection itself shows that the server has never had it whole.
 """
@@ -12,7 +14,7 @@ import struct
 import sys
 import termios
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from typing import Any
 
 import httpcore
@@ -82,6 +84,11 @@ class ReusingPool(httpcore.AsyncConnectionPool):
 
     async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
         """Return the answer to a request whose body can be read twice."""
+        response = await self._answered(request)
+        response.stream = _Answer(response.stream, response.extensions["network_stream"])
+        return response
+
+    async def _answered(self, request: httpcore.Request) -> httpcore.Response:
         try:
             return await super().handle_async_request(request)
         except Unanswered as error:
@@ -93,6 +100,28 @@ class ReusingPool(httpcore.AsyncConnectionPool):
             log.info("egress.request_resent", method=request.method.decode("ascii"))
         self._reuse.drop_idle()
         return await super().handle_async_request(request)
+
+
+class _Answer:
+    """The body of an answer. A connection on which more than that came is not used again."""
+
+    def __init__(self, inner: Any, connection: WatchedStream) -> None:
+        self._inner, self._connection = inner, connection
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Yield its parts."""
+        parts: AsyncIterable[bytes] = self._inner
+        async for part in parts:
+            yield part
+
+    async def aclose(self) -> None:
+        """Give the connection back, or away."""
+        # httpcore keeps what was read beyond the answer, and begins the next one with it.
+        more, _ = self._inner._stream._connection._h11_state.trailing_data  # noqa: SLF001 - it has no public name
+        if more:
+            log.warning("egress.connection_dropped", bytes_count=len(more))
+            self._connection.distrust()
+        await self._inner.aclose()
 
 
 class _Backend(httpcore.AsyncNetworkBackend):
@@ -121,7 +150,7 @@ class WatchedStream(httpcore.AsyncNetworkStream):
 
     def __init__(self, inner: httpcore.AsyncNetworkStream, reuse: Reuse) -> None:
         self._inner, self._reuse = inner, reuse
-        self._is_reused = self._has_answered = self._is_cut = False
+        self._is_reused = self._has_answered = self._is_cut = self._is_distrusted = False
         self._used_at = time.monotonic()
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 - httpcore's signature
@@ -176,9 +205,13 @@ class WatchedStream(httpcore.AsyncNetworkStream):
         """Return this connection under TLS."""
         return WatchedStream(await self._inner.start_tls(ssl_context, server_hostname, timeout), self._reuse)
 
+    def distrust(self) -> None:
+        """Do not use it again."""
+        self._is_distrusted = True
+
     def get_extra_info(self, info: str) -> Any:
         """Return what is known of the connection. The pool uses none again that is readable while idle."""
-        if info == "is_readable" and not self._reuse.allows(self._used_at):
+        if info == "is_readable" and (self._is_distrusted or not self._reuse.allows(self._used_at)):
             return True
         return self._inner.get_extra_info(info)
 

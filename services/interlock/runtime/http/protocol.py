@@ -1,7 +1,7 @@
-"""HTTP/1.1 with limits: a head has a maximum size and time, trailers are not headers, and a path is routed as sent.
+"""HTTP/1.1 with limits: a head has a maximum size and time, an answer has to be taken, trailers are not headers, and a path is routed as sent.
 
-uvicorn's parser waits for a head for ever and buffers all of it, decodes a path before routing, and appends trailers to the
-headers of a request that may already be decided (reliability.md A-15, A-20, A-22).
+uvicorn's parser waits for a head for ever and buffers all of it, waits for ever for a client that does not read, decodes a path
+before routing, and appends trailers to the headers of a request that may already be decided (reliability.md A-15, A-20, A-22).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from interlock.domain.errors import invalid
 
 HEAD_TIMEOUT_S = 20.0
+UNREAD_TIMEOUT_S = 60.0
 HEAD_LIMIT = 131_072
 """Maximum bytes of an incomplete head. The fronts have smaller limits for a complete one."""
 
@@ -25,13 +26,15 @@ _END = b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with these limits. *head_timeout_s* is a class attribute, because uvicorn makes the instances."""
+    """uvicorn's protocol with these limits. The times are class attributes, because uvicorn makes the instances."""
 
     head_timeout_s = HEAD_TIMEOUT_S
+    unread_timeout_s = UNREAD_TIMEOUT_S
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._waiting: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
         self._head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -42,7 +45,18 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
         self._head_is_there()
+        self._is_read()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read. One that takes nothing is cut off: it would hold its buffers and a task for ever."""
+        super().pause_writing()
+        self._await_reading()
+
+    def resume_writing(self) -> None:
+        """Go on: the client has read."""
+        self._is_read()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         """Parse the data, and count the bytes of an incomplete head."""
@@ -83,6 +97,23 @@ class GuardedProtocol(HttpToolsProtocol):
             self._head_bytes = 0
             self._waiting = self.loop.call_later(self.head_timeout_s, self._give_up, _TIMED_OUT)
 
+    def _await_reading(self) -> None:
+        self._is_read()
+        self._unread = self.loop.call_later(
+            self.unread_timeout_s, self._look_whether_read, self.transport.get_write_buffer_size()
+        )
+
+    def _look_whether_read(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() < before:
+            self._await_reading()
+        else:
+            self.transport.abort()
+
+    def _is_read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
     def _head_is_there(self) -> None:
         if self._waiting is not None:
             self._waiting.cancel()
@@ -98,6 +129,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def guarded(head_timeout_s: float) -> type[GuardedProtocol]:
-    """Return the protocol class with this time limit for a head, seconds."""
-    return type("GuardedProtocol", (GuardedProtocol,), {"head_timeout_s": head_timeout_s})
+def guarded(head_timeout_s: float, unread_timeout_s: float = UNREAD_TIMEOUT_S) -> type[GuardedProtocol]:
+    """Return the protocol class with these limits, seconds: for a head, and for a client that reads nothing of its answer."""
+    limits = {"head_timeout_s": head_timeout_s, "unread_timeout_s": unread_timeout_s}
+    return type("GuardedProtocol", (GuardedProtocol,), limits)

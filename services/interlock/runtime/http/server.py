@@ -60,7 +60,7 @@ class WebServer:
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                http=guarded(settings.head_timeout_s),
+                http=guarded(settings.head_timeout_s, settings.request_timeout_s),
                 ws="none",
                 loop="none",
                 # Longer than the idle time of common clients, so that none writes into a closing connection.

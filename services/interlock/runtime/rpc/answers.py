@@ -93,7 +93,7 @@ EMPTY_ANSWERS = frozenset({
     "IdentifyAgentResponse", "ListReviewersResponse", "CheckSummaryResponse", "GetContentsResponse", "DropContentResponse",
     "GetCallerRecordResponse", "GetCallerResponse", "ListSessionsResponse", "ListHeldResponse", "ReservePlaceResponse", "ReleasePlaceResponse",
     "AcknowledgeKernelResponse", "RestoreKernelResponse", "GetKernelRecordResponse", "GetDecisionRecordResponse",
-    "ListStuckResponse", "ListKernelsResponse", "ListExperimentsResponse", "ListCyclesResponse",
+    "ListStuckResponse", "ListWouldHavesResponse", "ListKernelsResponse", "ListExperimentsResponse", "ListCyclesResponse",
 })  # fmt: skip
 """Answers that may be empty and then allow nothing: nobody registered, nothing kept, nothing released, no place."""
 

@@ -95,6 +95,7 @@ CALLERS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "GetTreeRecord": _ALL,
         "GetCallerRecord": _SIDECAR,
         "ListSessions": _OVERSIGHT | _OPERATOR,
+        "ListWouldHaves": _OVERSIGHT,
         "GetTreeRecords": _ALL,
         "VerifyTree": _ALL,
         "Verify": _ALL,

@@ -1,4 +1,4 @@
-"""Health per service and overall, and readiness that names each unready dependency (SVC-4, SVC-9)."""
+"""Health per service and overall, readiness that names each unready dependency, and findings about a part (SVC-4, SVC-9)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import structlog
@@ -26,6 +28,30 @@ PERIOD_S = 1.0
 FRESH_S = 0.2
 LIMIT_S = 3.0
 LONGEST_METADATA = 2048
+
+
+class ProbeStatus(StrEnum):
+    """Status of a finding."""
+
+    OK = "OK"
+    WARN = "WARN"
+    FAIL = "FAIL"
+    SKIP = "SKIP"
+
+
+@dataclass(frozen=True)
+class ProbeFinding:
+    """What a look at a part found: a line of `interlock check`, and of the console's page of health."""
+
+    group: str
+    name: str
+    status: ProbeStatus
+    detail: str
+    hint: str = ""
+
+
+Look = Callable[[], Awaitable[Sequence[ProbeFinding]]]
+"""Looks at every part now. It is bounded in time, and a part that is broken ends no other."""
 
 
 class Readiness:

@@ -307,9 +307,13 @@ class AuditPeer(ServicePeer):
         request = audit_pb2.GetTreeRecordsRequest(root_session_ids=roots)
         return (await self._call(self._stub.GetTreeRecords, request, None)).records
 
-    async def list_sessions(self, request: audit_pb2.ListSessionsRequest) -> Sequence[audit_pb2.ListedSession]:
-        """Return the sessions that began last."""
-        return (await self._call(self._stub.ListSessions, request, None)).sessions
+    async def list_sessions(self, request: audit_pb2.ListSessionsRequest) -> audit_pb2.ListSessionsResponse:
+        """Return a page of the sessions that are wanted."""
+        return await self._call(self._stub.ListSessions, request, None)
+
+    async def list_would_haves(self, request: audit_pb2.ListWouldHavesRequest) -> audit_pb2.ListWouldHavesResponse:
+        """Return a page of what would have been done."""
+        return await self._call(self._stub.ListWouldHaves, request, None)
 
     async def verify(self, session_id: str) -> audit_pb2.VerifyResponse:
         """Check a session's chain from the stored bytes."""

@@ -277,7 +277,7 @@ class SettingDeclarations(BaseSettings):
     # == Deadlines
 
     request_timeout_s: Seconds = 60
-    """Deadline of a governed call without one, seconds."""
+    """Deadline of a governed call without one, seconds. A client that takes nothing of its answer for so long is cut off."""
     upstream_timeout_s: Seconds = 45
     """Deadline of one provider call, seconds."""
     rpc_timeout_s: Seconds = 10

@@ -1,4 +1,4 @@
-"""The settings of spending on model calls and of media, beside the others: one flat model in two files."""
+"""The settings of spending on model calls, of providers' own parameters and of media, beside the others: one flat model in two files."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Literal
 from pydantic import Field
 
 from interlock.runtime.settings.declarations import SettingDeclarations
+from interlock.runtime.settings.values import ParameterNames
 
 
 class SpendingDeclarations(SettingDeclarations):
-    """The settings that say what model calls cost and may cost, and what of them nobody judges."""
+    """The settings that say what model calls cost and may cost, what else a provider may be told, and what nobody judges."""
 
     # == Spending on model calls
 
@@ -30,6 +31,12 @@ class SpendingDeclarations(SettingDeclarations):
     """Tokens of an answer that are reserved where neither the call sets a bound (max_completion_tokens, max_tokens) nor the price table names one for the model."""
     refused_action_charge: float = Field(default=0.05, ge=0.0, le=0.5)
     """Safety budget that an answer costs beside its risk where the kernel of tool_kernel would reject a tool call of it."""
+
+    # == Providers that know more than OpenAI's API
+
+    provider_parameters: ParameterNames = "min_p,repetition_penalty,top_a,top_k"
+    """Parameters beyond OpenAI's API that the provider gets as they are, by commas: those of vLLM, Ollama, OpenRouter and the like.
+    What they bring about is judged like every answer. They need upstream_api chat; any other is refused with UNKNOWN_PARAMETER."""
 
     # == Images, sound and files
 

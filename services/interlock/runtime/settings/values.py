@@ -102,6 +102,10 @@ FieldPaths = Annotated[
     ),
 ]
 
+ParameterNames = Annotated[
+    str, _listing(r"[A-Za-z_][A-Za-z0-9_]{0,63}", "must be names of parameters, such as top_k,chat_template_kwargs")
+]
+
 
 def _remedies(value: object) -> str:
     """Return the remedies in one order; a YAML list is read as well."""

@@ -96,7 +96,7 @@ def read(value: Any, settings: Settings) -> Chat:
     for required in ("model", "messages"):
         if rest.get(required) is None:
             raise bad(required, "is required")
-    checks = {**_PARAMETERS, "n": _integers(1, settings.max_choices)}
+    checks = {**_of_the_provider(settings), **_PARAMETERS, "n": _integers(1, settings.max_choices)}
     if settings.unjudged_media == "pass":
         checks |= {"messages": partial(_messages, media_pass=True), "modalities": _any_modalities, "audio": media.voice}
     body = {name: _checked(checks, name, given) for name, given in rest.items() if _says(name, given)}
@@ -104,6 +104,16 @@ def read(value: Any, settings: Settings) -> Chat:
         raise bad("stream", "must be false where sound is asked for: its transcript is judged whole")
     included = bool(options.get("include_usage"))
     return Chat(body, stream=stream, include_usage=included, interlock=interlock, continues=continues)
+
+
+def of_the_provider(settings: Settings) -> frozenset[str]:
+    """Return the parameters beyond OpenAI's that the provider gets as they are; only where it is asked by chat completions."""
+    named = settings.provider_parameters if settings.upstream_api == "chat" else ""
+    return frozenset(filter(None, named.split(","))) - REFUSED.keys()
+
+
+def _of_the_provider(settings: Settings) -> dict[str, Check]:
+    return {name: lambda _param, value: value for name in of_the_provider(settings)}
 
 
 def steered(chat: Chat, *, grounding_mode: str | None, seed: int | None) -> Mapping[str, Any]:
@@ -128,7 +138,7 @@ def _checked(checks: Mapping[str, Check], name: str, value: Any) -> Any:
     if name in REFUSED and name not in checks:
         raise invalid("UNSUPPORTED_CONTENT", f"{name} is not supported: {REFUSED[name]}", param=name)
     if name not in checks:
-        raise unknown(shown(name))
+        raise unknown(shown(name), "; provider_parameters names what a provider knows beyond OpenAI's API")
     return checks[name](name, value)
 
 

@@ -88,9 +88,9 @@ def only(param: str, value: Any, *allowed: str) -> dict[str, Any]:
     return {key: given for key, given in value.items() if given is not None}
 
 
-def unknown(param: str) -> Refused:
+def unknown(param: str, hint: str = "") -> Refused:
     """Return the refusal of a field that is in no list."""
-    return invalid("UNKNOWN_PARAMETER", f"unknown parameter: {param}", param=param)
+    return invalid("UNKNOWN_PARAMETER", f"unknown parameter: {param}{hint}", param=param)
 
 
 def shown(name: str) -> str:

@@ -55,6 +55,7 @@ def test_verify_of_one_window_is_unverified_and_no_failure(run):
     result = run("verify", session_id(2), "-o", "json")
 
     assert (result.exit_code, json.loads(result.output)["integrity"]) == (0, "UNVERIFIED")
+    assert "Nothing is wrong: every record verifies." in run("verify", session_id(2)).output
 
 
 def test_verify_as_json_is_one_document(run, database):

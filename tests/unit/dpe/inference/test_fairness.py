@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.dpe.inference.fair_pool import FairPool
-from interlock.dpe.inference.fairness import LONG_AFTER, FairQueue, TurnTaker, analysing, paced, short_present
+from interlock.dpe.inference.fairness import FRESH, LONG_AFTER, FairQueue, TurnTaker, analysing, paced, short_present
 from interlock.dpe.inference.worker import SLICE_S, Worker
 
 pytestmark = pytest.mark.finding("F-20")
@@ -36,8 +36,8 @@ def test_a_short_analysis_waits_for_one_slice_of_the_other_each_time(short, long
     assert len(order) - order[::-1].index("short") <= 2 * short
 
 
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=8))
-def test_everyone_has_one_slice_in_a_round(sizes):
+@given(st.lists(st.integers(1, FRESH), min_size=1, max_size=8))
+def test_everyone_that_has_just_begun_has_one_slice_in_a_round(sizes):
     """No analysis is ahead of another that waits by more than one slice."""
     queue: FairQueue[int] = FairQueue()
     for number, size in enumerate(sizes):
@@ -52,6 +52,37 @@ def test_everyone_has_one_slice_in_a_round(sizes):
         assert all(done[number] - each <= 1 for each in behind)
 
     assert done == sizes
+
+
+@given(st.integers(2, 12), st.integers(FRESH + 20, LONG_AFTER))
+def test_many_alike_end_one_after_the_other(count, slices):
+    """Side by side all would end at the very end, and where the time is short all of them too late."""
+    queue: FairQueue[int] = FairQueue()
+    for number in range(count):
+        of = TurnTaker()
+        for _ in range(slices):
+            queue.put(of, number)
+    order = list(iter(queue.take, None))
+    ends = [len(order) - order[::-1].index(number) for number in range(count)]
+
+    assert len(order) == count * slices
+    assert ends == sorted(ends)
+    assert all(one <= (number + 1) * slices + count * FRESH for number, one in enumerate(ends))
+
+
+def test_one_that_has_just_begun_waits_for_one_slice_of_older_ones_each_time():
+    """However many they are: a short call beside many streams is answered at once."""
+    queue: FairQueue[str] = FairQueue()
+    for _ in range(200):
+        of = TurnTaker(served=FRESH)
+        for _ in range(20):
+            queue.put(of, "old")
+    new = TurnTaker()
+    for _ in range(FRESH):
+        queue.put(new, "new")
+    order = [queue.take() for _ in range(2 * FRESH)]
+
+    assert order.count("new") == FRESH
 
 
 @pytest.mark.parametrize(("shorts", "longs"), [(1, 9), (9, 1), (3, 3)])

@@ -154,6 +154,22 @@ def test_slower_answers_leave_fewer_places(clock):
     assert slow.demand().held >= slow.capacity.least
 
 
+def test_an_answer_that_is_judged_in_parts_teaches_before_it_ends(clock):
+    """Streams may be open for long: with two hundred of them open, the first guess would stand for a minute."""
+    places = PlaceLedger(1, clock)
+    opened = [places.reserve(60.0) for _ in range(LEAST)]
+    for _ in range(2):
+        for place in opened:
+            with places.judging(place):
+                clock.now += 1.0
+    learned = places.capacity.rate
+    for place in opened:
+        places.release(place)
+
+    assert learned == pytest.approx(1 / 1.05, rel=0.35)
+    assert places.capacity.rate == learned  # counted once, with all of its parts
+
+
 def test_fewer_answers_than_workers_do_not_count_as_the_whole_machine(clock):
     """Otherwise an idle deployment would think that it can do half of what it can."""
     places = PlaceLedger(2, clock)

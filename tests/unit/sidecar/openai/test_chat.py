@@ -45,6 +45,38 @@ def test_what_was_checked_is_what_is_forwarded():
     assert (checked.stream, checked.include_usage, checked.interlock) == (True, True, {"query": "q"})
 
 
+@pytest.mark.req("ATT-1", "SVC-2")
+def test_a_providers_own_parameters_are_passed_where_the_setting_names_them():
+    """Those of sampling by default; a name in the setting opens none of what is refused by name or checked."""
+    own = {"top_k": 40, "min_p": 0.1, "repetition_penalty": 1.1, "top_a": 0.2}
+    named = Settings(provider_parameters="chat_template_kwargs,audio,web_search_options,n,stream,interlock")
+    wanted = {"chat_template_kwargs": {"enable_thinking": False}}
+
+    assert chat.read(request(**own), SETTINGS).body == request(**own)
+    assert chat.read(request(**wanted), named).body == request(**wanted)
+    for value, reason in (
+        (own, "UNKNOWN_PARAMETER"),
+        ({"audio": {"voice": "alloy"}}, "UNSUPPORTED_CONTENT"),
+        ({"web_search_options": {}}, "UNSUPPORTED_CONTENT"),
+        ({"n": 100}, "INVALID_PARAMETER"),
+        ({"stream": "yes"}, "INVALID_PARAMETER"),
+    ):
+        with pytest.raises(Refused, match=reason):
+            chat.read(request(**value), named)
+
+
+@pytest.mark.parametrize("api", ["messages", "responses"])
+def test_a_provider_with_another_api_gets_none_of_them(api):
+    """Its requests are made anew, and have no place for them."""
+    with pytest.raises(Refused, match="UNKNOWN_PARAMETER"):
+        chat.read(request(top_k=40), Settings(upstream_api=api))
+
+
+def test_a_refusal_of_an_unknown_parameter_names_the_setting():
+    """An operator whose provider knows it can let it through."""
+    assert "provider_parameters" in refusal(request(made_up=1)).message
+
+
 def test_nulls_say_nothing():
     """A client that sends a null for every field it knows has asked for nothing."""
     echoed = {"role": "assistant", "content": "x", "refusal": None, "audio": None, "annotations": None}

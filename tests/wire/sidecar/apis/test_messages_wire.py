@@ -318,3 +318,14 @@ async def test_top_k_reaches_a_provider_that_knows_it(tmp_path, upstream, provid
     assert {name: provider.received[0].body[name] for name in ("top_k", "thinking", "max_tokens")} == {
         "top_k": 5, "thinking": {"type": "adaptive"}, "max_tokens": 100,
     }  # fmt: skip
+
+
+async def test_top_k_reaches_a_provider_of_chat_completions_by_setting(tmp_path, upstream, provider):
+    """Servers of open models know it; without the setting it is refused by name before the provider is asked."""
+    async with running_sidecar(tmp_path, upstream=upstream) as sidecar:
+        answer = await posted(sidecar, top_k=5)
+    async with running_sidecar(tmp_path, upstream=upstream, provider_parameters="") as sidecar:
+        refused = await posted(sidecar, top_k=5)
+
+    assert (answer.status_code, provider.received[0].body["top_k"]) == (200, 5)
+    assert (refused.status_code, len(provider.received)) == (400, 1)

@@ -63,6 +63,42 @@ SEVERITY_CRITICAL: Severity.ValueType  # 5
 """Critical."""
 Global___Severity: _TypeAlias = Severity  # noqa: Y015
 
+class _SessionOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SessionOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SessionOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SESSION_OUTCOME_UNSPECIFIED: _SessionOutcome.ValueType  # 0
+    """Any."""
+    SESSION_OUTCOME_RUNNING: _SessionOutcome.ValueType  # 1
+    """No end of it is on record."""
+    SESSION_OUTCOME_ENDED: _SessionOutcome.ValueType  # 2
+    """It has ended."""
+    SESSION_OUTCOME_HALTED: _SessionOutcome.ValueType  # 3
+    """An answer of it was halted, or its safety budget was used up."""
+    SESSION_OUTCOME_HELD: _SessionOutcome.ValueType  # 4
+    """An answer of it is kept back now: it waits for a reviewer, or is approved and was not fetched."""
+    SESSION_OUTCOME_RELEASED: _SessionOutcome.ValueType  # 5
+    """An answer of it was kept back, approved by a reviewer, and handed out."""
+
+class SessionOutcome(_SessionOutcome, metaclass=_SessionOutcomeEnumTypeWrapper):
+    """SessionOutcome is what became of a session and its answers. A session has several: it runs or has ended, and each of the others may be so."""
+
+SESSION_OUTCOME_UNSPECIFIED: SessionOutcome.ValueType  # 0
+"""Any."""
+SESSION_OUTCOME_RUNNING: SessionOutcome.ValueType  # 1
+"""No end of it is on record."""
+SESSION_OUTCOME_ENDED: SessionOutcome.ValueType  # 2
+"""It has ended."""
+SESSION_OUTCOME_HALTED: SessionOutcome.ValueType  # 3
+"""An answer of it was halted, or its safety budget was used up."""
+SESSION_OUTCOME_HELD: SessionOutcome.ValueType  # 4
+"""An answer of it is kept back now: it waits for a reviewer, or is approved and was not fetched."""
+SESSION_OUTCOME_RELEASED: SessionOutcome.ValueType  # 5
+"""An answer of it was kept back, approved by a reviewer, and handed out."""
+Global___SessionOutcome: _TypeAlias = SessionOutcome  # noqa: Y015
+
 class _HeldStatus:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -208,6 +244,7 @@ class AppendRequest(_message.Message):
     HOLD_S_FIELD_NUMBER: _builtins.int
     POLICY_HASH_FIELD_NUMBER: _builtins.int
     SETTLEMENT_FIELD_NUMBER: _builtins.int
+    EVIDENCE_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session."""
     window_id: _builtins.str
@@ -275,6 +312,10 @@ class AppendRequest(_message.Message):
         (INVALID_FIELD) unless settle_json holds it.
         """
 
+    @_builtins.property
+    def evidence(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Fact]:
+        """Facts that claims of the report name, for people who look at the window. Kept with its content, 32,768 bytes of ids and texts at most."""
+
     def __init__(
         self,
         *,
@@ -297,10 +338,11 @@ class AppendRequest(_message.Message):
         hold_s: _builtins.int = ...,
         policy_hash: _builtins.str = ...,
         settlement: _session_pb2.CommitWindowRequest | None = ...,
+        evidence: _abc.Iterable[_common_pb2.Fact] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["report", b"report", "settlement", b"settlement"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "content", b"content", "deferred_facts", b"deferred_facts", "events", b"events", "held", b"held", "hold_s", b"hold_s", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "pattern", b"pattern", "policy_hash", b"policy_hash", "report", b"report", "response_hash", b"response_hash", "risk_level", b"risk_level", "session_id", b"session_id", "settle_json", b"settle_json", "settlement", b"settlement", "status", b"status", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "content", b"content", "deferred_facts", b"deferred_facts", "events", b"events", "evidence", b"evidence", "held", b"held", "hold_s", b"hold_s", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "pattern", b"pattern", "policy_hash", b"policy_hash", "report", b"report", "response_hash", b"response_hash", "risk_level", b"risk_level", "session_id", b"session_id", "settle_json", b"settle_json", "settlement", b"settlement", "status", b"status", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -495,6 +537,7 @@ class Content(_message.Message):
     WINDOW_ID_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     DEFERRED_FACTS_FIELD_NUMBER: _builtins.int
+    EVIDENCE_FIELD_NUMBER: _builtins.int
     window_id: _builtins.str
     """Window."""
     text: _builtins.str
@@ -503,16 +546,21 @@ class Content(_message.Message):
     def deferred_facts(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Fact]:
         """Facts that did not fit into it."""
 
+    @_builtins.property
+    def evidence(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Fact]:
+        """Facts that its claims name, for a request with a viewer; empty where none were kept."""
+
     def __init__(
         self,
         *,
         window_id: _builtins.str = ...,
         text: _builtins.str = ...,
         deferred_facts: _abc.Iterable[_common_pb2.Fact] | None = ...,
+        evidence: _abc.Iterable[_common_pb2.Fact] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deferred_facts", b"deferred_facts", "text", b"text", "window_id", b"window_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deferred_facts", b"deferred_facts", "evidence", b"evidence", "text", b"text", "window_id", b"window_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1362,20 +1410,35 @@ Global___ExportResponse: _TypeAlias = ExportResponse  # noqa: Y015
 
 @_typing.final
 class ListSessionsRequest(_message.Message):
-    """ListSessionsRequest asks for the sessions that began last."""
+    """ListSessionsRequest says which sessions are wanted. What is not set narrows nothing."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SCOPE_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     BEFORE_FIELD_NUMBER: _builtins.int
+    AGENT_TYPE_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    LAST_RISK_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     """Caller's key id; empty: those of all callers."""
     limit: _builtins.int
     """How many, 1 to 1,000; 0: 50."""
+    agent_type: _builtins.str
+    """Agent type; empty: all."""
+    since: _builtins.str
+    """They began at this time or later, ISO 8601 in UTC; empty: at any time."""
+    until: _builtins.str
+    """They began before this time, ISO 8601 in UTC; empty: at any time."""
+    outcome: Global___SessionOutcome.ValueType
+    """What became of them; unset: anything."""
+    last_risk: _common_pb2.RiskLevel.ValueType
+    """Risk of the answer that was sealed last; unset: any, or none."""
     @_builtins.property
     def before(self) -> Global___ListedSession:
-        """The last session of the page before, of which session_id and created_at are read; unset: from the latest on."""
+        """Where to go on, as `next` of the page before or its last session; session_id and created_at are read. Unset: from the latest on."""
 
     def __init__(
         self,
@@ -1383,10 +1446,15 @@ class ListSessionsRequest(_message.Message):
         scope: _builtins.str = ...,
         limit: _builtins.int = ...,
         before: Global___ListedSession | None = ...,
+        agent_type: _builtins.str = ...,
+        since: _builtins.str = ...,
+        until: _builtins.str = ...,
+        outcome: Global___SessionOutcome.ValueType = ...,
+        last_risk: _common_pb2.RiskLevel.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["before", b"before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["before", b"before", "limit", b"limit", "scope", b"scope"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_type", b"agent_type", "before", b"before", "last_risk", b"last_risk", "limit", b"limit", "outcome", b"outcome", "scope", b"scope", "since", b"since", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1403,6 +1471,7 @@ class ListedSession(_message.Message):
     SCOPE_FIELD_NUMBER: _builtins.int
     AGENT_TYPE_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
+    OUTCOMES_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session."""
     root_session_id: _builtins.str
@@ -1413,6 +1482,10 @@ class ListedSession(_message.Message):
     """Agent type; empty for an agent that is not registered."""
     created_at: _builtins.str
     """When it began, ISO 8601 in UTC."""
+    @_builtins.property
+    def outcomes(self) -> _containers.RepeatedScalarFieldContainer[Global___SessionOutcome.ValueType]:
+        """What became of it, as its chain and the held answers say; empty from an older audit service."""
+
     def __init__(
         self,
         *,
@@ -1421,10 +1494,11 @@ class ListedSession(_message.Message):
         scope: _builtins.str = ...,
         agent_type: _builtins.str = ...,
         created_at: _builtins.str = ...,
+        outcomes: _abc.Iterable[Global___SessionOutcome.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_type", b"agent_type", "created_at", b"created_at", "root_session_id", b"root_session_id", "scope", b"scope", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_type", b"agent_type", "created_at", b"created_at", "outcomes", b"outcomes", "root_session_id", b"root_session_id", "scope", b"scope", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1437,10 +1511,15 @@ class ListSessionsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SESSIONS_FIELD_NUMBER: _builtins.int
+    NEXT_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def sessions(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedSession]:
         """The sessions."""
+
+    @_builtins.property
+    def next(self) -> Global___ListedSession:
+        """Where to go on. Unset when there are no more. One answer looks at 20,000 sessions at most, so there may be more after an empty one."""
 
     @_builtins.property
     def refusal(self) -> _common_pb2.Refusal:
@@ -1450,15 +1529,176 @@ class ListSessionsResponse(_message.Message):
         self,
         *,
         sessions: _abc.Iterable[Global___ListedSession] | None = ...,
+        next: Global___ListedSession | None = ...,
         refusal: _common_pb2.Refusal | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["next", b"next", "refusal", b"refusal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "sessions", b"sessions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next", b"next", "refusal", b"refusal", "sessions", b"sessions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListSessionsResponse: _TypeAlias = ListSessionsResponse  # noqa: Y015
+
+@_typing.final
+class ListWouldHavesRequest(_message.Message):
+    """ListWouldHavesRequest asks for what would have been done."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LIMIT_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    limit: _builtins.int
+    """How many, 1 to 200; 0: 50."""
+    since: _builtins.str
+    """They are from this time or later, ISO 8601 in UTC; empty: from any time."""
+    reason: _builtins.str
+    """Word of the list in docs/profiles.md, such as SAFETY_HALT; empty: all."""
+    @_builtins.property
+    def before(self) -> Global___ListedWouldHave:
+        """The last one of the page before, of which at, session_id and sequence are read; unset: from the latest on."""
+
+    def __init__(
+        self,
+        *,
+        limit: _builtins.int = ...,
+        before: Global___ListedWouldHave | None = ...,
+        since: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before", b"before", "limit", b"limit", "reason", b"reason", "since", b"since"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListWouldHavesRequest: _TypeAlias = ListWouldHavesRequest  # noqa: Y015
+
+@_typing.final
+class ListedWouldHave(_message.Message):
+    """ListedWouldHave is a WOULD_HAVE event."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    DIRECTIVE_FIELD_NUMBER: _builtins.int
+    RISK_LEVEL_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session."""
+    sequence: _builtins.int
+    """Its place in the session's chain."""
+    window_id: _builtins.str
+    """Window whose answer was delivered."""
+    at: _builtins.str
+    """When, ISO 8601 in UTC."""
+    action: _builtins.str
+    """halt, hold, reject or rewrite."""
+    reason: _builtins.str
+    """A word of a fixed list."""
+    directive: _builtins.str
+    """Directive that asks for it; empty where none does."""
+    risk_level: _builtins.str
+    """Risk of the answer, such as HIGH; empty where the event does not say."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        sequence: _builtins.int = ...,
+        window_id: _builtins.str = ...,
+        at: _builtins.str = ...,
+        action: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        directive: _builtins.str = ...,
+        risk_level: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "at", b"at", "directive", b"directive", "reason", b"reason", "risk_level", b"risk_level", "sequence", b"sequence", "session_id", b"session_id", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListedWouldHave: _TypeAlias = ListedWouldHave  # noqa: Y015
+
+@_typing.final
+class WouldHaveCount(_message.Message):
+    """WouldHaveCount is how often something would have been done."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACTION_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    action: _builtins.str
+    """halt, hold, reject or rewrite."""
+    reason: _builtins.str
+    """A word of a fixed list."""
+    count: _builtins.int
+    """How often."""
+    def __init__(
+        self,
+        *,
+        action: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "count", b"count", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WouldHaveCount: _TypeAlias = WouldHaveCount  # noqa: Y015
+
+@_typing.final
+class ListWouldHavesResponse(_message.Message):
+    """ListWouldHavesResponse carries a page of them, the latest first."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEMS_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
+    COUNTED_SINCE_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    """Whether there are more."""
+    counted_since: _builtins.str
+    """Time of the oldest one that was counted, where there are more than the 50,000 that are counted at most; empty where all were counted."""
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedWouldHave]:
+        """The page."""
+
+    @_builtins.property
+    def counts(self) -> _containers.RepeatedCompositeFieldContainer[Global___WouldHaveCount]:
+        """Counts of all since the time that was asked for, whatever the reason and the page, the most frequent first."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when they cannot be read."""
+
+    def __init__(
+        self,
+        *,
+        items: _abc.Iterable[Global___ListedWouldHave] | None = ...,
+        more: _builtins.bool = ...,
+        counts: _abc.Iterable[Global___WouldHaveCount] | None = ...,
+        counted_since: _builtins.str = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counted_since", b"counted_since", "counts", b"counts", "items", b"items", "more", b"more", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListWouldHavesResponse: _TypeAlias = ListWouldHavesResponse  # noqa: Y015
 
 @_typing.final
 class GetCallerRecordRequest(_message.Message):

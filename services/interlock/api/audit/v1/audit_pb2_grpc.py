@@ -110,6 +110,11 @@ class AuditServiceStub:
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListSessionsRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListSessionsResponse.FromString,
                 _registered_method=True)
+        self.ListWouldHaves = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/ListWouldHaves',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListWouldHavesRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListWouldHavesResponse.FromString,
+                _registered_method=True)
         self.GetCallerRecord = channel.unary_unary(
                 '/interlock.api.audit.v1.AuditService/GetCallerRecord',
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetCallerRecordRequest.SerializeToString,
@@ -336,7 +341,14 @@ class AuditServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListSessions(self, request, context):
-        """ListSessions names the sessions that began last, for operators.
+        """ListSessions finds sessions, those that began last first, for operators.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListWouldHaves(self, request, context):
+        """ListWouldHaves lists what would have been done to answers that were only watched, the latest first, with counts (docs/profiles.md).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -577,6 +589,11 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.ListSessions,
                     request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListSessionsRequest.FromString,
                     response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListSessionsResponse.SerializeToString,
+            ),
+            'ListWouldHaves': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListWouldHaves,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListWouldHavesRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListWouldHavesResponse.SerializeToString,
             ),
             'GetCallerRecord': grpc.unary_unary_rpc_method_handler(
                     servicer.GetCallerRecord,
@@ -1090,6 +1107,33 @@ class AuditService:
             '/interlock.api.audit.v1.AuditService/ListSessions',
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListSessionsRequest.SerializeToString,
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListSessionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListWouldHaves(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/ListWouldHaves',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListWouldHavesRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListWouldHavesResponse.FromString,
             options,
             channel_credentials,
             insecure,

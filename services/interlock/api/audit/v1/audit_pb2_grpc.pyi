@@ -85,7 +85,9 @@ class AuditServiceStub:
     Refused with CONFLICT (CHAIN_BROKEN) when a chain of the tree does not verify: nothing is rebuilt from what was tampered with.
     """
     ListSessions: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ListSessionsRequest, _audit_pb2.ListSessionsResponse]
-    """ListSessions names the sessions that began last, for operators."""
+    """ListSessions finds sessions, those that began last first, for operators."""
+    ListWouldHaves: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ListWouldHavesRequest, _audit_pb2.ListWouldHavesResponse]
+    """ListWouldHaves lists what would have been done to answers that were only watched, the latest first, with counts (docs/profiles.md)."""
     GetCallerRecord: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetCallerRecordRequest, _audit_pb2.GetCallerRecordResponse]
     """GetCallerRecord reads what the sessions of one caller were charged, from chains that verify."""
     GetTreeRecords: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetTreeRecordsRequest, _audit_pb2.GetTreeRecordsResponse]
@@ -204,7 +206,9 @@ class AuditServiceAsyncStub(AuditServiceStub):
     Refused with CONFLICT (CHAIN_BROKEN) when a chain of the tree does not verify: nothing is rebuilt from what was tampered with.
     """
     ListSessions: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListSessionsRequest, _audit_pb2.ListSessionsResponse]  # type: ignore[assignment]
-    """ListSessions names the sessions that began last, for operators."""
+    """ListSessions finds sessions, those that began last first, for operators."""
+    ListWouldHaves: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListWouldHavesRequest, _audit_pb2.ListWouldHavesResponse]  # type: ignore[assignment]
+    """ListWouldHaves lists what would have been done to answers that were only watched, the latest first, with counts (docs/profiles.md)."""
     GetCallerRecord: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetCallerRecordRequest, _audit_pb2.GetCallerRecordResponse]  # type: ignore[assignment]
     """GetCallerRecord reads what the sessions of one caller were charged, from chains that verify."""
     GetTreeRecords: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetTreeRecordsRequest, _audit_pb2.GetTreeRecordsResponse]  # type: ignore[assignment]
@@ -410,7 +414,15 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _audit_pb2.ListSessionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_audit_pb2.ListSessionsResponse, _abc.Awaitable[_audit_pb2.ListSessionsResponse]]:
-        """ListSessions names the sessions that began last, for operators."""
+        """ListSessions finds sessions, those that began last first, for operators."""
+
+    @_abc_1.abstractmethod
+    def ListWouldHaves(
+        self,
+        request: _audit_pb2.ListWouldHavesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.ListWouldHavesResponse, _abc.Awaitable[_audit_pb2.ListWouldHavesResponse]]:
+        """ListWouldHaves lists what would have been done to answers that were only watched, the latest first, with counts (docs/profiles.md)."""
 
     @_abc_1.abstractmethod
     def GetCallerRecord(

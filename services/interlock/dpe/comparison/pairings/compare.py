@@ -16,6 +16,7 @@ from interlock.dpe.comparison.pairings.certainty import overstated
 from interlock.dpe.comparison.pairings.crossed import crossed_actors
 from interlock.dpe.comparison.pairings.denial import denied
 from interlock.dpe.comparison.pairings.exchanged import exchanged
+from interlock.dpe.comparison.pairings.lifted import lifted
 from interlock.dpe.comparison.pairings.needed import turned_need
 from interlock.dpe.comparison.pairings.normed import turned_norm
 from interlock.dpe.comparison.pairings.parallel import crossed_values
@@ -36,7 +37,17 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         found.append(replace(swap, about=claimed.content))
     if not found and (other := partnered(claimed, evidence) or turned_word(claimed, evidence)) is not None:
         found.append(_within(other, claimed))
-    for rule in (crossed_actors, crossed_values, traded, reordered, denied, turned_norm, turned_need, overstated):
+    for rule in (
+        crossed_actors,
+        crossed_values,
+        traded,
+        reordered,
+        denied,
+        turned_norm,
+        turned_need,
+        overstated,
+        lifted,
+    ):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
     limit = unbounded(claimed, evidence, mentioned)

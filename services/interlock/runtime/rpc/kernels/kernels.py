@@ -38,6 +38,7 @@ A = TypeVar(
     "A", session_pb2.StepKernelResponse, session_pb2.StepKernelsResponse, session_pb2.ReadKernelResponse,
     session_pb2.DecideCompensationResponse,
 )  # fmt: skip
+R = TypeVar("R", session_pb2.StepKernelResponse, session_pb2.ReadKernelResponse)
 
 _READING = frozenset({"open", "describe", "evaluate"})
 """What is asked alone: it reads the whole kernel."""
@@ -73,6 +74,8 @@ class Kernels:
         getattr(step, what).CopyFrom(request)
         kernel_id = _id_of(scope, step.root_session_id, request.kernel)
 
+        if what == "describe":
+            return await self._with_the_chain(kernel_id, partial(self._alone, kernel_id, step))
         if what in _READING:
             return await self._alone(kernel_id, step, Deadline(self._settings.request_timeout_s))
         for _ in range(TRIES):
@@ -87,7 +90,7 @@ class Kernels:
         async def read(deadline: Deadline, _mark: InHand) -> session_pb2.ReadKernelResponse:
             return await self._peers.session.read_kernel(kernel_id, deadline)
 
-        return (await self._settled(kernel_id, read, Deadline(self._settings.request_timeout_s))).described
+        return (await self._with_the_chain(kernel_id, partial(self._settled, kernel_id, read))).described
 
     async def decide(self, request: session_pb2.DecideCompensationRequest) -> kernel_pb2.Verdict:
         """Return the verdict of a person's decision, sealed. Whether the person may decide is the caller's to check."""
@@ -159,6 +162,28 @@ class Kernels:
             elif self._sealing.stands(mark):
                 return found
         raise _unsettled()
+
+    async def _with_the_chain(self, kernel_id: str, read: Callable[[Deadline], Awaitable[R]]) -> R:
+        """Return what *read* tells of a kernel, with all that is sealed of it.
+
+        A step finds by a conflict that its store was set back. A store that is only read would show the old figures for ever.
+        """
+        deadline = Deadline(self._settings.request_timeout_s)
+        found = await read(deadline)
+        sealed = await self._sealed_after(kernel_id, found.described.sequence, deadline)
+        if not sealed:
+            return found
+        # A step may have come between. What is sealed was in the store before, so a store that still lacks it was set back.
+        found = await read(deadline)
+        if found.described.sequence < sealed and await self._restored(kernel_id, deadline):
+            found = await read(deadline)
+        return found
+
+    async def _sealed_after(self, kernel_id: str, sequence: int, deadline: Deadline) -> int:
+        """Return the number of the next record in the chain; 0 where there is none."""
+        request = audit_pb2.GetKernelRecordRequest(kernel_id=kernel_id, after=sequence, limit=1)
+        found = await self._peers.audit.get_kernel_record(request, deadline)
+        return found.records[0].sequence if found.records else 0
 
     async def trace(self, scope: str, token: str, kernel: str, after: int) -> list[kernel_pb2.WatchResponse]:
         """Return a page of the sealed records of a kernel after one. Refused with KERNEL_NOT_FOUND."""

@@ -40,7 +40,7 @@ def read(data: bytes, settings: Settings) -> ApiRequest:
         if given not in _NOTHING and (name, given) != ("best_of", rest.get("n") or 1):
             raise invalid("UNSUPPORTED_CONTENT", f"{name} is not supported: {why}", param=name)
     asked = {"messages": [{"role": "user", "content": _prompt(rest.pop("prompt", None))}]}
-    for name in rest.keys() - set(PASSED):
+    for name in rest.keys() - set(PASSED) - chat.of_the_provider(settings):
         shown = name if name.isidentifier() and len(name) <= 64 and name.isascii() else "?"
         raise invalid("UNKNOWN_PARAMETER", f"unknown parameter: {shown}", param=shown)
     return ApiRequest(chat.read({**rest, **asked}, settings))

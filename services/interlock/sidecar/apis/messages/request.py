@@ -76,7 +76,8 @@ def read(data: bytes, settings: Settings) -> ApiRequest:
     made["messages"] = [*([{"role": "system", "content": system}] if system else []), *made["messages"]]
     own: dict[str, Any] = {name: made.pop(name) for name in ("top_k", "thinking") if name in made}
     if settings.upstream_api != "messages":
-        return ApiRequest(chat.read(_effort(own, made), settings))
+        kept = {name: own[name] for name in ("top_k",) if name in own}
+        return ApiRequest(chat.read({**_effort(own, made), **kept}, settings))
     checked = chat.read(made, settings)
     return ApiRequest(replace(checked, body={**checked.body, **own}))
 
@@ -86,8 +87,8 @@ def _check_known(name: str, settings: Settings) -> None:
         raise unsupported(name, f"{name} is not supported: {REFUSED[name]}")
     if name not in _READERS and name not in _LEFT_OUT:
         raise unknown(shown(name))
-    if name == "top_k" and settings.upstream_api != "messages":
-        raise unsupported(name, "the provider is asked by chat completions, which have no top_k")
+    if name == "top_k" and settings.upstream_api != "messages" and name not in chat.of_the_provider(settings):
+        raise unsupported(name, "the provider has no top_k, by its API and by provider_parameters")
 
 
 def _tools(value: Any) -> _Made:

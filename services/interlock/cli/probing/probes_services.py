@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Awaitable
 from functools import partial
 from typing import Any
 
-from interlock.cli.check.probes import ProbeFinding, ProbeStatus, broken
+from interlock.cli.probing.probes import broken
 from interlock.domain.errors import Refused
+from interlock.runtime.rpc.health import ProbeFinding, ProbeStatus
 from interlock.runtime.rpc.mesh import NAMES, Peer, hint_for, peer
 from interlock.runtime.rpc.places import UNIX, address, address_to_call
 from interlock.runtime.settings.model import Settings

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from interlock.cli.check.probes import ProbeFinding, ProbeStatus, refusable
+from interlock.cli.probing.probes import refusable
 from interlock.domain.errors import Refused, unavailable
 from interlock.domain.policy.workbench.lint import lint
 from interlock.domain.policy.workbench.rules import Gravity
+from interlock.runtime.rpc.health import ProbeFinding, ProbeStatus
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.rereading import read_content
 

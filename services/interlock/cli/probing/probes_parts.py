@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from urllib.parse import urlsplit
 
-from interlock.cli.check.probes import ProbeFinding, ProbeStatus
 from interlock.domain.errors import Refused
 from interlock.runtime import integrity
+from interlock.runtime.rpc.health import ProbeFinding, ProbeStatus
 from interlock.runtime.settings.model import Settings
 
 CONNECT_LIMIT_S = 2.0

@@ -7,19 +7,16 @@ import importlib
 import importlib.util
 import math
 import os
-import stat
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from interlock.domain.errors import Refused, unavailable
 from interlock.domain.session.token import LEEWAY_S
-from interlock.runtime.keys.derivation import load_keyring
+from interlock.runtime.rpc.health import ProbeFinding, ProbeStatus
 from interlock.runtime.settings.loading import deprecated, unknown_variables
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.profile_files import profile_values
@@ -31,26 +28,6 @@ SLICE_S = 0.2
 OLDEST_REDIS = (7, 0)
 
 T = TypeVar("T")
-
-
-class ProbeStatus(StrEnum):
-    """Status of a finding."""
-
-    OK = "OK"
-    WARN = "WARN"
-    FAIL = "FAIL"
-    SKIP = "SKIP"
-
-
-@dataclass(frozen=True)
-class ProbeFinding:
-    """One line of the check."""
-
-    group: str
-    name: str
-    status: ProbeStatus
-    detail: str
-    hint: str = ""
 
 
 def configuration(settings: Settings, environment: Mapping[str, str]) -> Iterator[ProbeFinding]:
@@ -111,42 +88,6 @@ def broken(line: Callable[..., ProbeFinding], name: str, error: Exception) -> Pr
     if isinstance(error, Refused):
         return line(name, ProbeStatus.FAIL, error.message, error.metadata.get("hint") or f"reason {error.reason}")
     return line(name, ProbeStatus.FAIL, f"cannot be looked at: {type(error).__name__}", "see the setting that names it")
-
-
-def keys(settings: Settings) -> Iterator[ProbeFinding]:
-    """Check the master key: present, strong and private. Never create one here."""
-    line, path = partial(ProbeFinding, "keys"), settings.state_dir / "master.key"
-    if settings.master_keys_file is not None:
-        yield from _versions(line, settings, settings.master_keys_file)
-        return
-    if settings.master_key is None and not path.exists():
-        yield line("master key", ProbeStatus.OK, f"none yet; the first start creates {path}")
-        return
-    yield refusable(line, "master key", lambda: load_keyring(settings), "strong enough")
-    if settings.master_key is None and (mode := stat.S_IMODE(path.stat().st_mode) & 0o077):
-        # A group that only reads is how a secret is mounted; anything more refuses to start.
-        status = ProbeStatus.WARN if mode == stat.S_IRGRP else ProbeStatus.FAIL
-        yield line("master key file", status, f"{path} is readable by others", f"chmod 600 {path}")
-
-
-def _versions(line: Callable[..., ProbeFinding], settings: Settings, path: Path) -> Iterator[ProbeFinding]:
-    from interlock.cli.keys.versions_used import versions_used
-    from interlock.runtime.keys import keys_file
-
-    def look() -> None:
-        keys_file.check_not_rolled_back(keys_file.load(path), settings.state_dir)
-
-    yield refusable(line, "master keys", look, "strong enough, private, not rolled back")
-    try:
-        missing = sorted((versions_used(settings) or set()) - set(keys_file.load(path).by_version))
-    except Refused as refused:
-        yield line("versions", ProbeStatus.SKIP, refused.message, "correct the key file and the audit log first")
-        return
-    if missing:
-        hint = "put them back: data that they sealed cannot be verified or read without them"
-        yield line("versions", ProbeStatus.WARN, f"audit data need version {', '.join(map(str, missing))}", hint)
-    else:
-        yield line("versions", ProbeStatus.OK, "all versions that audit data need")
 
 
 def embedded(settings: Settings) -> Iterator[ProbeFinding]:

@@ -10,8 +10,9 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from interlock.cli.check.probes import ProbeFinding, ProbeStatus, unwritable
+from interlock.cli.probing.probes import unwritable
 from interlock.domain.errors import Refused
+from interlock.runtime.rpc.health import ProbeFinding, ProbeStatus
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.values import without_password
 
