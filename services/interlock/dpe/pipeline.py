@@ -110,8 +110,8 @@ class Pipeline:
             request, answer.readings, base, evidence, fabricated,
             method=self.method, inference=self.inference, language=self.language,
         )  # fmt: skip
-        evidence, fabricated = beside.evidence, beside.fabrications
-        fabricated, across = await self._out_of_reach(fabricated, across, answer, beside, request)
+        fabricated, across = await self._out_of_reach(beside.fabrications, across, answer, beside, request)
+        evidence = within_reach.reckoned(beside.evidence, beside.fabrications, fabricated, answer.readings)
         # Stages 3b, 7, 8 and 9: they need the evidence and the contradictions.
         said, calls, distorted, misattributed, qualities, cross_agent = await _together(
             self._said(answer, evidence, request),
@@ -362,7 +362,6 @@ class Pipeline:
         with timed("7"):  # includes 8 and 9: a few products of vectors that exist already
             return await self.language.run(find, stage="7")
 
-    # Stage 13
     # Stages 11 to 13
 
     async def _report(

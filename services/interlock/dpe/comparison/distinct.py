@@ -20,6 +20,7 @@ from interlock.dpe.values.frames import DIRECTIONS, STOP, frame, stem
 from interlock.dpe.values.reckoning.equations import equations
 
 _LABEL = pattern(r"(?s)\s*([^:;.!?\s][^:;.!?\n]{0,79})(?::\s|;)\s*(\S.*)")
+_CODE = pattern(r"\b\p{Lu}{1,3}[- ]?\d{1,6}[a-z]?\b")
 _MOST_LABEL_WORDS = 6
 _ITEM_WORDS = 6
 _REMEMBERED = 1024
@@ -64,7 +65,7 @@ _GENERAL = word_set(
 
 def distinct(one: str, other: str) -> bool:
     """Whether two claims state different fields, rows, items or members, so that both can hold."""
-    if _one_list(one, other) or _equated(one, other) or _dated_apart(one, other):
+    if _one_list(one, other) or _equated(one, other) or _dated_apart(one, other) or _coded_apart(one, other):
         return True
     left, right = _parts(one), _parts(other)
     if left is None or right is None:
@@ -108,6 +109,12 @@ def _dated_apart(one: str, other: str) -> bool:
     if not all(day and day[0].first == 0 and day[0].moment is not None and day[0].moment.day for day in days):
         return False
     return days[0][0].moment != days[1][0].moment
+
+
+def _coded_apart(one: str, other: str) -> bool:
+    """Whether each claim names things by codes, and none of them is in both: *S3 arrives at 08:11*, *X9 arrives at 08:08*."""
+    codes = [frozenset(_CODE.findall(text)) for text in (one, other)]
+    return all(codes) and codes[0].isdisjoint(codes[1])
 
 
 def _led(text: str) -> tuple[str, str]:

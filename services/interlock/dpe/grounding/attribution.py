@@ -76,7 +76,8 @@ class ClaimEvidence:
     units, each with the id of its fact. ``settled`` are the values that calculation accounts for, ``moved`` those that the claim
     takes from another record (calculated.py). ``tabular``: the source is a record.
     ``calculated``: a record or a calculation bears out every value of the claim. ``copied``: it is a sentence of the sources.
-    ``agreed``: the fields of a record have the states that it gives them (states.py).
+    ``agreed``: the fields of a record have the states that it gives them (states.py). ``reckoned``: figures of it that nothing
+    states are within reach of stated ones (within_reach.py).
     """
 
     fact_id: str
@@ -93,6 +94,7 @@ class ClaimEvidence:
     calculated: bool = False
     copied: bool = False
     agreed: bool = False
+    reckoned: bool = False
 
     def plain(self) -> ClaimEvidence:
         """Return the evidence of the plain rule of §6, with uncalibrated scores."""

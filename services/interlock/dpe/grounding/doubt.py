@@ -44,5 +44,7 @@ def is_denied(evidence: ClaimEvidence, *, above: float = SURELY_DENIED) -> bool:
 
 def cannot_tell(evidence: ClaimEvidence) -> bool:
     """Whether the evidence on a claim that is not grounded, and in which nothing was found, speaks neither for nor against it."""
-    unsupported = evidence.scores.entailment < LEAST_SUPPORT and evidence.similarity >= ABOUT
+    # A model that reads sentences cannot reckon: that it gives a result no support says nothing.
+    low = evidence.scores.entailment < LEAST_SUPPORT and evidence.similarity >= ABOUT
+    unsupported = low and not evidence.reckoned
     return not unsupported and not is_denied(evidence)

@@ -226,7 +226,7 @@ def _ungrounded_names(claim: Claim, reading: ValuesRead, envelope: EnvelopeIndex
     spans = [(name.first, name.last) for name in find_names(tokens, taken) if name.sure]
     ner_spans = _ner_spans(claim, reading)
     for first, last in ner_spans:
-        if not _has_basis(tokens[first:last], envelope):
+        if not all(taken[first:last]) and not _has_basis(tokens[first:last], envelope):
             yield _finding(reading, first, last)
     for first, last in spans:
         inside = [span for span in ner_spans if span[0] < last and first < span[1]]

@@ -36,7 +36,9 @@ _ABBREVIATIONS = word_set(
 _OPENERS = frozenset('.!?:;"([“•*-–—#>|')
 
 
-COMMON_WORDS = frozenset(lines("common_words.txt"))
+# Words that head the parts of an answer and seldom stand elsewhere.
+_HEADS = word_set("cons upsides downsides drawbacks takeaways recap tldr caveats dos don'ts")
+COMMON_WORDS = frozenset(lines("common_words.txt")) | _HEADS
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The language of a text, told by its function words, and its months and small numbers in words.
+"""The language of a text, told by its function words, and its months, periods and small numbers in words.
 
 The models read English. What is in another language is compared by what needs no model: figures, dates, codes and names.
 Script tells a language that is not written in Latin letters; it is named by its script.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
@@ -16,6 +16,7 @@ from interlock.dpe.text.wordlists import word_set
 ENGLISH = "en"
 _WORD = pattern(r"\p{L}+")
 _FEWEST_WORDS = 2
+_LONGEST_DAY = 3
 _CLEARLY = 1.5  # times as many function words as of the next language
 _FOREIGN_SCRIPTS = (
     "CYRILLIC",
@@ -84,6 +85,21 @@ _NUMBERS = {
 MONTHS = {word: number for number, words in enumerate(_MONTHS, 1) for word in words.split()}
 """Month → its number, in seven languages."""
 
+_PERIODS = {
+    word: unit
+    for unit, words in {
+        "days": "tag tage tagen jour jours día días giorno giorni dia dias dag dagen",
+        "weeks": "woche wochen semaine semaines semana semanas settimana settimane week weken",
+        "months": "monat monate monaten mois mes meses mese mesi mês maand maanden",
+        "years": "jahr jahre jahren an ans année années año años anno anni ano anos jaar",
+    }.items()
+    for word in words.split()
+}
+_ENGLISH_MONTHS = tuple(words.split()[0].capitalize() for words in _MONTHS)
+_DATED = pattern(
+    r"\b(\d{1,3})(?:\.|er|º|ª|°)?\s+(?:de\s+|di\s+|d['’])?(\p{L}{2,9})\b(?:\s+(?:de\s+)?((?:19|20)\d\d)\b)?"
+)
+
 _ORDER = (ENGLISH, "de", "fr", "es", "it", "pt", "nl")
 NUMBER_WORDS = {
     name: {words.split()[place]: number for number, words in _NUMBERS.items()} for place, name in enumerate(_ORDER)
@@ -103,6 +119,20 @@ def tongue(text: str) -> str | None:
     counts = sorted(((sum(word in known for word in words), name) for name, known in _TOLD_BY.items()), reverse=True)
     (most, name), (next_most, _) = counts[:2]
     return name if most >= _FEWEST_WORDS and most >= _CLEARLY * next_most else None
+
+
+def dates_in_english(text: str) -> Iterator[str]:
+    """Yield the days of a month and the periods that a text in one of the languages states, as English writes them."""
+    for number, word, year in _DATED.findall(text):
+        if word.lower() in MONTHS and len(number) < _LONGEST_DAY:
+            yield f"{number} {_ENGLISH_MONTHS[MONTHS[word.lower()] - 1]} {year}".strip()
+        elif word.lower() in _PERIODS:
+            yield f"{number} {_PERIODS[word.lower()]}"
+
+
+def is_day_of_month(number: str, text: str) -> bool:
+    """Whether a text in another language than English has *number* as the day of a date: the 6 of *6. Mai 2026*."""
+    return any(day == number and word.lower() in MONTHS for day, word, _ in _DATED.findall(text))
 
 
 def _script(char: str) -> str:

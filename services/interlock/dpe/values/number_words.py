@@ -16,7 +16,13 @@ def read_share(tokens: Sequence[Lexeme], index: int) -> Number | None:
     token = tokens[index]
     if at(tokens, index + 1).low == "in" and (token.low in UNITS or token.low == "a"):
         return _several_in(tokens, index)
-    if token.low == "one" and at(tokens, index + 2).low == "in" and (share := _one_thing_in(tokens, index)):
+    told = at(tokens, index + 1).low.endswith("ing")  # the account, the one ending in 4417
+    if (
+        token.low == "one"
+        and not told
+        and at(tokens, index + 2).low == "in"
+        and (share := _one_thing_in(tokens, index))
+    ):
         return share
     count, part = 1, index
     if token.low in {"a", "an"} or (token.low in UNITS and 0 < UNITS[token.low] < 10):

@@ -50,7 +50,41 @@ def between_times(target: Value, values: Iterable[Value]) -> bool:
     if target.unit != TIME or not target.amount or target.factor > 60 * _HOUR:
         return False
     spans = {abs(a - b) for a, b in permutations(stated, 2)}
-    return any(_rounds_to(each * 60.0, target) for span in spans for each in (span, _DAY_MINUTES - span))
+    if any(_rounds_to(each * 60.0, target) for span in spans for each in (span, _DAY_MINUTES - span)):
+        return True
+    # 18:42 and 18:55 may be minutes and seconds, of a race.
+    return target.factor == 1.0 and any(_rounds_to(float(span), target) for span in spans)
+
+
+def between_stamps(target: Value, near: Sequence[Value], stamps: Sequence[Value]) -> bool:
+    """Whether a duration is the one from a day and time of day *near* to another of the *stamps*."""
+    if target.unit != TIME or not target.amount:
+        return False
+    for a in near[:MOST_NEAR]:
+        for b in stamps[:MOST_FAR]:
+            one, other = (_day(a.moment, b.moment), _day(b.moment, a.moment)) if a.moment and b.moment else (None, None)
+            if a.moment is None or b.moment is None or one is None or other is None or a.moment == b.moment:
+                continue
+            minutes = (other - one).days * _DAY_MINUTES + (b.moment.minute or 0) - (a.moment.minute or 0)
+            if _rounds_to(abs(minutes) * 60.0, target):
+                return True
+    return False
+
+
+def differs(target: Value, values: Sequence[Value]) -> bool:
+    """Whether a figure is the difference of two of the figures that a column or a key has."""
+    pairs = permutations((value for value in values if value.amount and _fits(value, target)), _PAIR)
+    return bool(target.amount) and any(_rounds_to(_as(a, target) - _as(b, target), target) for a, b in pairs)
+
+
+def adds(target: Value, near: Sequence[Value], far: Sequence[Value]) -> bool:
+    """Whether a figure is one that stands *near*, more or less one of the *far* ones: 130 each less the 96 that were paid."""
+    one, other = (
+        [each for each in group if each.amount and each.text != target.text and _fits(each, target)]
+        for group in (near, far)
+    )
+    made = (_as(a, target) + sign * _as(b, target) for a in one for b in other if a.text != b.text for sign in (1, -1))
+    return bool(target.amount) and any(_rounds_to(each, target) for each in made)
 
 
 def scaled(target: Value, factor: float, values: Iterable[Value]) -> bool:
@@ -158,8 +192,20 @@ def _fits(value: Value, target: Value) -> bool:
 def _rounds_to(result: float, target: Value) -> bool:
     """Whether a result, rounded to the digits that the target states, is the target."""
     stated = abs(target.amount or 0.0)
-    slack = target.step / 2 * (2.0 if target.approximate else 1.0)
+    step = max(target.step, _round_step(target)) if target.approximate else target.step
+    slack = step / 2 * (2.0 if target.approximate else 1.0)
     return abs(stated - abs(result)) <= min(slack, 0.02 * stated) * (1 + 1e-9) + 1e-9
+
+
+def _round_step(target: Value) -> float:
+    """Return the step of an approximate figure, which its last zeros tell: roughly 415,500 is to the hundred."""
+    figure = "".join(char for char in target.text if char.isdigit())
+    zeros = len(figure) - len(figure.rstrip("0"))
+    return (
+        float(10 ** min(zeros, 3)) * target.factor
+        if zeros > 1 and target.scale == 1.0 and "." not in target.text
+        else 0.0
+    )
 
 
 def _durations(near: Sequence[Value], every: Sequence[Value]) -> Iterator[float]:
@@ -222,6 +268,10 @@ def _moved(start: Moment, seconds: float, target: Moment) -> Iterator[Moment]:
         # From the end of a month one comes to the end of another.
         ends = (calendar.monthrange(year, month)[1],) if start.day is None and 0 < year < _LAST_YEAR else ()
         yield from (Moment((year,) * 2, (month,) * 2, one) for one in (*(day.day + off for off in (0, -1, 1)), *ends))
+        if day.day == 1:  # a year from 1 September ends on 31 August
+            year, month = (place - 1) // 12, (place - 1) % 12 + 1
+            last = calendar.monthrange(year, month)[1] if 0 < year < _LAST_YEAR else 0
+            yield Moment((year,) * 2, (month,) * 2, last)
     if seconds % _DAY == 0:
         try:
             for off in (0, -1, 1):

@@ -84,6 +84,9 @@ def of_value(written: str) -> State | None:
     return State(family, positive != bool(sum(map(is_negation, words)) % 2) if len(words) > 1 else positive)
 
 
+_MEANWHILE = word_set("still now currently already also again always presently")
+
+
 def of_key(words: Sequence[str]) -> tuple[State | None, tuple[str, ...]]:
     """Return the state that a key's words name, if any, and its other words: *uniform required*, *allow carry over*."""
     named = [n for n, word in enumerate(words) if word in _STATES or word in _OF_KEYS]
@@ -97,7 +100,8 @@ def of_words(words: Sequence[str]) -> list[State]:
     """Return the states that a clause names, in order, before its negations: *is switched off*, *may*, *have to*."""
     found: list[State] = []
     for n, word in enumerate(words):
-        before, after = words[n - 1] if n else "", words[n + 1] if n + 1 < len(words) else ""
+        earlier = [each for each in words[:n] if each not in _MEANWHILE]
+        before, after = earlier[-1] if earlier else "", words[n + 1] if n + 1 < len(words) else ""
         if word in {"on", "off"}:
             if before in _SWITCHING and after not in {"the", "a", "an"}:
                 found.append(State(SWITCH, word == "on", frozenset({n})))

@@ -74,9 +74,9 @@ volume 158.987 barrel barrels bbl
 speed 0.2777778 kph kmh
 speed 0.44704 mph
 speed 0.514444 knot knots
-power 1 w watt watts
-power 1e3 kw kilowatt kilowatts
-power 1e6 mw megawatt megawatts
+power 1 w wp watt watts
+power 1e3 kw kwp kilowatt kilowatts
+power 1e6 mw mwp megawatt megawatts
 power 1e9 gw gigawatt gigawatts
 power 745.7 hp horsepower
 energy 3.6e3 wh watt.hour watt.hours

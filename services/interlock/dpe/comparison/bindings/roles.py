@@ -9,6 +9,7 @@ from interlock.dpe.comparison.bindings.evidence import BoundFrame, Evidence, agr
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, Likeness
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
+from interlock.dpe.text.patterns import pattern
 
 _NAMES = {
     "to": "recipient", "for": "beneficiary", "from": "source", "in": "place", "at": "place", "by": "agent",
@@ -16,6 +17,7 @@ _NAMES = {
 }  # fmt: skip
 _CAUSES = frozenset({predicates.CAUSE})
 _FREE = frozenset({"said-by"})
+_BRACKETED = pattern(r"\((?:this )?(?:caus\w+|because|due to|leads? to)\b", ignore_case=True)
 
 
 def named(slot: str, frame: PredicateFrame) -> str:
@@ -129,6 +131,8 @@ def _cross_inside(mine: Filler, its: Filler, source: PredicateFrame, one: str, o
 
 
 def _swapped(claim: PredicateFrame, source: BoundFrame) -> Iterator[Misbinding]:
+    if _is_noted(claim, source):
+        return
     for slot, stated, mine in _crossings(claim, source.frame):
         yield _finding(slot, stated, mine, claim, source)
 
@@ -154,9 +158,14 @@ def _replaced(claim: PredicateFrame, source: BoundFrame, evidence: Evidence) -> 
         return
     mine, stated = claim.slots[slot][0], source.frame.slots[slot][0]
     held = [claim.slots[each][0] for each in anchors]
-    if any(evidence.together(mine, each, source) for each in held):
+    if _is_noted(claim, source) or any(evidence.together(mine, each, source) for each in held):
         return
     yield _finding(slot, stated, mine, claim, source)
+
+
+def _is_noted(claim: PredicateFrame, source: BoundFrame) -> bool:
+    """Whether a source tells a cause in brackets, which belong to what stands before them: *Revert "Cache" (causes stale prices)*."""
+    return claim.predicate == predicates.CAUSE and _BRACKETED.search(source.frame.text) is not None
 
 
 def _are_persons(claim: PredicateFrame, source: PredicateFrame, evidence: Evidence) -> bool:

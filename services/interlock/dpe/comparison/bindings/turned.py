@@ -12,9 +12,11 @@ from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.order import told_from_the_other_end
 from interlock.dpe.text.wordlists import lines, word_set
+from interlock.dpe.values.dates import MONTHS
 
 _LEAST = 2
 _SIDES = frozenset("+-")
+_TAKES_AWAY = frozenset(map(sense_of, word_set("pull remove disconnect detach")))
 _CONVERSE = frozenset({"buy", "husband", "son", "mother", "join", "male", "old", "win"})
 _CONVERSE_PAIRS = frozenset(
     frozenset(map(sense_of, pair.split("=")))
@@ -25,6 +27,8 @@ _ORDERED = frozenset(map(sense_of, word_set("before after ahead behind above bel
 _FIRST_AND_THEN = frozenset(map(sense_of, ("before", "after")))
 _PHASES = frozenset(map(sense_of, ("start", "end")))
 """What everything does that lasts, so that the two are opposites only of one time."""
+_DATES = frozenset(map(sense_of, [*MONTHS, *map(str, range(32))]))
+"""What two events of one day share without being one."""
 _KINDS = frozenset({"opposite", "antonym"})
 
 
@@ -67,6 +71,8 @@ def _opposed(claim: SenseBag, source: SenseBag) -> Iterator[tuple[str, str]]:
         for other in its:
             if {one, other} == _PHASES and not _is_of_one_time(claim, source):
                 continue
+            if claim.senses & _TAKES_AWAY and other.endswith(one):
+                continue  # who pulls the plug unplugs
             if are_opposite(one, other) or _are_converse(one, other):
                 yield one, other
 
@@ -90,6 +96,8 @@ def _is_of_one(claim: SenseBag, source: SenseBag, shared: frozenset[str]) -> boo
     acting = frozenset(word for actor in source.actors for word in actor.all)
     if compared and not about <= acting:
         return False
+    if not about and shared <= _DATES:
+        return False  # *It starts on 1 September* tells of another event of that day than what closes then
     if about and not about & (acting if len(shared) < _LEAST else source.words):
         return False
     return 2 * len(shared) >= min(len(mine), len(its))

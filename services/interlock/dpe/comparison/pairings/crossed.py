@@ -17,6 +17,7 @@ from interlock.dpe.comparison.bindings.frames import PredicateFrame
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.text.wordlists import word_set
 
+_OPEN = ("the rest", "the others", "others", "the remaining", "the remainder")
 _PARTIES = frozenset({FillerKind.NAME, FillerKind.NOUN})
 _CONVERSE = word_set("teach learn lease rent hire buy sell lend borrow give receive win lose import export")
 _GENERAL_EVENTS = word_set("work run go start stop help happen occur stay remain appear exist live stand lie")
@@ -52,6 +53,8 @@ def _exchanged(frame: PredicateFrame, mine: Filler, source: ReadSentence, claim:
     if not own or any(not _actors(each) for each in own):
         return None
     its = [f for each in own for f in _actors(each)]
+    if any(f.text.casefold().startswith(_OPEN) for f in its):
+        return None  # the rest of the guests are guests too
     if any(_may_be(mine, f) for f in its):
         return None
     for other, acting in _others(source, event):

@@ -18,6 +18,7 @@ from interlock.dpe.values.quantities import DATE
 _SAID = frozenset({NOUN, EVENT})
 _LEAST = 2
 _MOSTLY = 0.6
+_LONGEST_LEAD = 4
 
 
 def traded(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
@@ -25,12 +26,24 @@ def traded(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     parts = [part for part in claim.parted.parts if part.beads and not part.limited]
     for source in evidence.passages:
         for one, other in source.parted.halves:
-            found = [(part, each) for part in parts if (each := _traded(part, one, other)) is not None]
+            traded_words = ((part, _traded(part, one, other)) for part in parts)
+            found = [(part, each) for part, each in traded_words if each is not None and not _is_led(each, source)]
             for part, each in found:
                 sure = len(found) > 1 or _is_close(each, part, source)
                 if sure and not _is_told(each, source, evidence):
                     return _finding(each, source, part)
     return None
+
+
+def _is_led(found: tuple[Bead, ...], source: ReadSentence) -> bool:
+    """Whether a word stands in the lead of a line, to which all parts of the line belong: *Listing A: 2 rooms, rent 870*."""
+    lead, colon, _ = source.text.partition(":")
+    words = lead.casefold().split()
+    return (
+        bool(colon)
+        and len(words) <= _LONGEST_LEAD
+        and any(set(bead.text.casefold().split()) <= set(words) for bead in found[:2])
+    )
 
 
 def _traded(part: Stretch, one: Stretch, other: Stretch) -> tuple[Bead, Bead, Bead, Bead] | None:

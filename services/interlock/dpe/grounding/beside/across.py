@@ -7,7 +7,7 @@ code that neither the sources nor the user's words have is a finding, and so is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from interlock.domain.risk.grounding import GroundingMode
@@ -18,11 +18,14 @@ from interlock.dpe.grounding.placing.near import Told, converts, values_of
 from interlock.dpe.request import Request
 from interlock.dpe.text.names import plain
 from interlock.dpe.text.patterns import pattern
-from interlock.dpe.text.tongues import ENGLISH, MONTHS, NUMBER_WORDS, tongue
+from interlock.dpe.text.tongues import ENGLISH, MONTHS, NUMBER_WORDS, dates_in_english, tongue
 from interlock.dpe.values.quantities import Value
 from interlock.dpe.values.reach import in_reach
 from interlock.dpe.values.reckoning.derived import Operand, derives
+from interlock.dpe.values.reckoning.expressions import expressions
 
+_SPACED = pattern(r"\b(\d{1,3})[ \x{00a0}\x{202f}](\d{3})\b")
+"""Thousands as French and others group them: 4 200."""
 _FIGURE = pattern(r"\d+(?:[.,]\d+)*")
 _TIME = pattern(r"\b(\d{1,2})(?::|\s?h\s?)(\d{2})\b")
 _HOUR = pattern(r"(?i)\b(\d{1,2})\s?(?:h\b|uhr\b|heures?\b|horas?\b|ore\b|uur\b)")
@@ -67,6 +70,10 @@ class Stated:
     text: str
     told: Told | None = None
     """The figures of the request, from which others may follow."""
+    results: frozenset[float] = frozenset()
+    """What the expressions of the answer make, and the sum of all of them."""
+    dated: tuple[str, ...] = ()
+    """The days and periods that the texts state in another language, as English writes them."""
 
     @staticmethod
     def of(texts: Sequence[str], told: Told | None = None) -> Stated:
@@ -86,11 +93,16 @@ class Stated:
             value.moment.minute for _, values, _ in (told.said if told else ()) for value in values if value.moment
         ]
         times = {divmod(minute, _MINUTES) for minute in clocks if minute is not None} | set(_times(whole))
-        return Stated(frozenset(figures), frozenset(times), frozenset(months), tuple(names), whole.lower(), told)
+        dated = tuple(dict.fromkeys(dates_in_english(whole)))
+        return Stated(
+            frozenset(figures), frozenset(times), frozenset(months), tuple(names), whole.lower(), told, dated=dated
+        )
 
     def has_figure(self, run: str) -> bool:
         """Whether a figure is stated, in either notation, or is a stated one times a small stated number."""
         values = _values(run)
+        if any(round(value, 2) in self.results for value in values):
+            return True
         counts = [each for each in self.figures if each.is_integer() and 2 <= each <= _MOST_TIMES]
         return any(
             value in self.figures
@@ -113,6 +125,7 @@ class Stated:
         if self.told is None or month not in MONTHS:
             return False
         operands = [Operand(value) for _, values, _ in self.told.facts for value in values]
+        operands += [Operand(value) for value in values_of(self.dated)]
         targets = values_of([f"{day} {_ENGLISH_MONTHS[MONTHS[month] - 1]}"])
         return any(derives(target, frozenset({"until"}), operands) for target in targets)
 
@@ -150,7 +163,7 @@ def _times(text: str) -> list[tuple[int, int]]:
 
 def compare(claim: Claim, spoken: str, stated: Stated) -> Compared:
     """Return how a claim in the language *spoken* compares with what is stated."""
-    text, numbers = claim.text, NUMBER_WORDS.get(spoken, {})
+    text, numbers = _SPACED.sub(r"\1\2", claim.text), NUMBER_WORDS.get(spoken, {})
     wrong: list[str] = []
     shared = 0
     for hours, minutes in _times(text):
@@ -197,7 +210,14 @@ def compared(request: Request, readings: Sequence[ChoiceReading], texts: Sequenc
     if not foreign:
         return {}
     stated = Stated.of([*texts, request.own_words], Told.of(request))
+    stated = replace(stated, results=results_of([claim for claim, _ in foreign]))
     return {claim.claim_id: compare(claim, spoken, stated) for claim, spoken in foreign}
+
+
+def results_of(claims: Sequence[Claim]) -> frozenset[float]:
+    """Return what the expressions that claims write out make, and the sum of all: a bill, item by item and in total."""
+    made = list(dict.fromkeys(round(each.result, 2) for claim in claims for each in expressions(claim.text)))
+    return frozenset([*made, round(sum(made), 2)])
 
 
 def _foreign(readings: Sequence[ChoiceReading], texts: Sequence[str]) -> list[tuple[Claim, str]]:

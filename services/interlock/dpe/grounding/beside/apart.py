@@ -9,7 +9,7 @@ from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.document import Claim
 from interlock.dpe.grounding import fabrication
 from interlock.dpe.grounding.attribution import NO_EVIDENCE, ClaimEvidence, Method, supported
-from interlock.dpe.grounding.beside import aboutness, across
+from interlock.dpe.grounding.beside import aboutness, across, own_tongue
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.given import basis
 from interlock.dpe.inference.language import Cancelled, Language
@@ -69,6 +69,7 @@ async def apart(
         foreign = {
             n: each for n, each in across.compared(request, readings, envelope.cut.texts).items() if n not in free
         }
+        found = own_tongue.without_readings(found, readings, envelope.cut.texts, request, foreign=foreign)
         cited: Mapping[str, tuple[str, ...]] = {}
         if free or foreign:
             index = fabrication.EnvelopeIndex.of(basis.shown(request, envelope.cut.texts), request.query)

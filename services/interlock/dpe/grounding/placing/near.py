@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -34,6 +34,7 @@ _MOST_GROUPS = 40
 _EARLIER = 24
 _AROUND = 6
 _MOST_OF_LINE = 8
+_FEW_ASKED = 4
 _OFF, _OFF_DEGREES = 0.025, 4.0
 _LIGHTEST, _HEAVIEST = 0.35, 1.5  # kg a litre: cocoa, honey
 _CONVERTED = frozenset({"length", "mass", "volume", "area", "speed", TEMPERATURE})
@@ -42,7 +43,12 @@ _TOTALS = word_set(
 )
 _UNIT = "(minute|hour|day|week|month|year)"
 _ONE_UNIT = pattern(
-    rf"\banother {_UNIT}\b|\b(?:an?|one) {_UNIT} (?:later|earlier|before|after|afterwards|longer|more|ahead)\b",
+    rf"\banother {_UNIT}\b|\b(?:an?|one) {_UNIT} (?:later|earlier|before|after|afterwards|longer|more|ahead)\b"
+    rf"|\b(?:last|lasts|lasting|lasted|runs?|running|for) an? {_UNIT}\b",
+    ignore_case=True,
+)
+_SCALES = pattern(
+    r"\b(?:multipl\w+|scal\w+|increas\w+)\b[^.\d]{0,40}\b(?:by|of)\s+(?:a factor of\s+)?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)\s?(?:x|×|times) the\b",
     ignore_case=True,
 )
 _NAMED_PERIOD = pattern(
@@ -85,7 +91,7 @@ def compounds(one: Value, other: Value) -> bool:
 def _ones(text: str) -> Iterator[Value]:
     """Yield the periods that stand without a number: another week, an hour earlier, tomorrow, yearly."""
     for match in _ONE_UNIT.finditer(text):
-        yield from read(f"1 {match[1] or match[2]}").values
+        yield from read(f"1 {match[1] or match[2] or match[3]}").values
     for match in _NAMED_PERIOD.finditer(text):
         yield from read(_PERIODS[match[1].casefold()]).values
 
@@ -106,6 +112,10 @@ class Told:
     """Of each key of the sources its figures."""
     said: Sequence[tuple[frozenset[str], Sequence[Value], bool]] = ()
     """Of each line of earlier answers its words and the figures in it that rest on something."""
+    contents: Sequence[str] = ()
+    """The sources as they are read."""
+    words: frozenset[str] = frozenset()
+    """The words of the question."""
 
     @staticmethod
     def of(request: Request) -> Told:
@@ -131,6 +141,8 @@ class Told:
             [group for group in listed.values() if len(group) > 1][-_MOST_GROUPS:],
             {plain_key(key): group for (_, _, key, _), group in listed.items() if key},
             list(_said([window.text[:MOST_TEXT] for window in request.prior[-_EARLIER:]], known)),
+            [fact.content for fact in facts],
+            frozenset(token.low for token in read(request.query[-MOST_TEXT:]).tokens),
         )
 
     def about(self, text: str) -> list[Value]:
@@ -263,6 +275,15 @@ class Near:
     """The key of a field or the label of a line, in words."""
     items: int = 0
     """Items of the list that the claim announces."""
+    results: Sequence[Value] = ()
+    """Figures of the answer that were shown to follow from others: the share of each, of which the next lines make what is owed."""
+
+    factors: Sequence[float] = ()
+    """By what the answer says that it scales everything."""
+    rows: Sequence[tuple[frozenset[str], Sequence[Value]]] = ()
+    """The words and the figures of each row of a table of the answer."""
+    claim: str = ""
+    """The text of the claim alone."""
 
     @property
     def times(self) -> Sequence[Value]:
@@ -282,6 +303,10 @@ class Near:
         groups = [[each for each in group if each.text not in texts] for group in self.groups]
         return replace(self, own=own, beside=beside, listed=listed, groups=groups)
 
+    def resting(self, settled: Collection[str]) -> Near:
+        """Take the figures of the answer that are written so for results."""
+        return replace(self, results=[each for each in self.listed if each.text in settled])
+
     @staticmethod
     def of(claim: Claim, reading: ChoiceReading, told: Told) -> Near:
         """Read the sentences around *claim*."""
@@ -298,9 +323,30 @@ class Near:
         listed = values_of(whole[:_MOST_LISTED]) if not row else []
         groups = [*_columns(claim, reading), *_by_unit([*listed, *values_of(own)]), *told.groups]
         return Near(
-            values_of([claim.text, *own]), [*values_of(texts), *told.question], listed, groups, told, words,
+            values_of([claim.text, *own]), [*_asked_first(told.question), *values_of(texts), *told.question], listed, groups, told, words,
             " ".join([claim.text, *own]), _label(claim.text), _items(claim, reading),
+            factors=_factors(whole), rows=_rows(reading, claim), claim=claim.text,
         )  # fmt: skip
+
+
+def _factors(texts: Sequence[str]) -> list[float]:
+    """Return the factors by which sentences say that they scale: *multiply everything by 1.5*, *1.5 times the amounts*."""
+    found = (match for text in texts[:_MOST_LISTED] for match in _SCALES.finditer(text))
+    return [float(match[1] or match[2]) for match in found]
+
+
+def _rows(reading: ChoiceReading, claim: Claim) -> list[tuple[frozenset[str], Sequence[Value]]]:
+    """Return the rows of the tables of an answer, other than the claim."""
+    rows = [each.text for each in reading.checked if each is not claim and cells_of(each.text) is not None]
+    read_rows = (
+        (content_stems(text), [each for each in read(text).values if not each.label]) for text in rows[:_MOST_GROUPS]
+    )
+    return [(words, values) for words, values in read_rows if values]
+
+
+def _asked_first(question: Sequence[Value]) -> Sequence[Value]:
+    """Return the figures of a question that has few: an answer reckons with them before those of its other sentences."""
+    return question if len(question) <= _FEW_ASKED else ()
 
 
 def _label(text: str) -> str:

@@ -10,24 +10,33 @@ one cannot tell.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.contradiction import Contradiction
+from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding.attribution import ClaimEvidence
+from interlock.dpe.grounding.doubt import is_denied
+from interlock.dpe.grounding.placing import from_lines
+from interlock.dpe.grounding.placing.calculated import UNSURE
 from interlock.dpe.grounding.placing.near import MOST_TEXT, Near, Told, compounds, converts, values_of, weighs
 from interlock.dpe.request import Request
+from interlock.dpe.text.patterns import pattern
+from interlock.dpe.text.tongues import is_day_of_month
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.cells import label_of
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import Value, same
-from interlock.dpe.values.reach import between_times, in_reach, scaled
+from interlock.dpe.values.reach import adds, between_times, in_reach, scaled
 from interlock.dpe.values.reckoning.chains import follows_in_steps
-from interlock.dpe.values.reckoning.derived import DIFFERS
+from interlock.dpe.values.reckoning.derived import DIFFERS, DOWN, UP
 from interlock.dpe.values.units import TIME, TIMES
 
+_SHOWS_WORK = pattern(r"[×*÷=]|\btimes\b|\bmultipl\w+|\bscal\w+|\d\s[+x/−–]\s\d", ignore_case=True)
+_LIMITS = pattern(r"\b(?:no|not) \w+ than\b", ignore_case=True)
 _MOST_TOLD = 12
 _MOST_ABOUT = 8
 _MOST_OF_SENTENCE = 6
@@ -67,6 +76,33 @@ def beyond(
     return {**apart, **_out_of_reach(looked, fabricated, evidence, Told.of(request))} if looked else apart
 
 
+def reckoned(
+    evidence: Mapping[str, ClaimEvidence],
+    fabricated: Mapping[str, tuple[str, ...]],
+    left: Mapping[str, tuple[str, ...]],
+    readings: Sequence[ChoiceReading],
+) -> dict[str, ClaimEvidence]:
+    """Return the evidence, marked for the claims whose figures without a source are all within reach: *left* are those out of it.
+
+    The model hears another figure than the source's as a denial. Of a result that shows how it is made, that says nothing.
+    """
+    made = {name for name, texts in fabricated.items() if texts and not left.get(name)}
+    plain = {
+        claim.claim_id
+        for reading in readings
+        for claim in reading.checked
+        if claim.claim_id in made and _SHOWS_WORK.search(claim.text) is not None and not _turns(claim.text)
+    }
+    unheard = {name for name in plain if is_denied(evidence[name])}
+    marked = {name: replace(each, reckoned=name in made) for name, each in evidence.items()}
+    return marked | {name: replace(marked[name], scores=UNSURE, plain_scores=UNSURE) for name in unheard}
+
+
+def _turns(text: str) -> bool:
+    """Whether a claim says *no*, or *up* and *down*: what speaks against it may then be heard in its words."""
+    return any(token.low in UP | DOWN or is_negator(token.low) for token in read(_LIMITS.sub("than", text)).tokens)
+
+
 def _out_of_reach(
     looked: Sequence[tuple[Claim, ChoiceReading]],
     fabricated: Mapping[str, tuple[str, ...]],
@@ -84,10 +120,13 @@ def _out_of_reach(
         before = found
         found = {
             claim.claim_id: tuple(
-                _left(left[claim.claim_id], claim, nears[claim.claim_id].without(unknown), evidence.get(claim.claim_id))
+                _left(
+                    left[claim.claim_id], claim, nears[claim.claim_id].without(unknown).resting(settled),
+                    evidence.get(claim.claim_id),
+                )
             )
             for claim, _ in looked
-        }
+        }  # fmt: skip
         settled |= {text for name, texts in before.items() for text in texts if text not in found[name]}
         if found == before:
             break
@@ -142,8 +181,12 @@ def _follows(bent: Distortion, claim: Claim, near: Near) -> bool:
         others = [each for each in near.own if each.text != value.text and not each.vague]
         if _is_operand(value, near):
             return True
+        if value.moment is not None and from_lines.follows(value, near):
+            return True
         if value.amount is None:
             continue
+        if from_lines.of_named_row(value, near):
+            return True
         if others:
             replaced = [each for each in others if each.unit == value.unit]
             if in_reach(value, others, near.beside) or any(_apart(value, each, bent.source_value) for each in replaced):
@@ -174,7 +217,7 @@ def _left(texts: Sequence[str], claim: Claim, near: Near, shown: ClaimEvidence |
     own = read(claim.text).values
     for text in texts:
         values = [value for value in own if value.text == text] or list(read(text).values)
-        if not values:
+        if not values or is_day_of_month(text, claim.text):
             yield text
             continue
         said = [each for _, group, _ in (near.told.said if near.told else ()) for each in group]
@@ -206,7 +249,7 @@ def _reached(value: Value, near: Near, shown: ClaimEvidence | None) -> bool:
     """Whether a figure follows from figures in and beside its sentence, or from one in it and one of its source."""
     if shown is not None and _slips(value, shown.source):
         return False
-    if _from_the_answer(value, near) or _of_its_key(value, near):
+    if _from_the_answer(value, near) or _of_its_key(value, near) or from_lines.follows(value, near):
         return True
     return shown is not None and _from_a_source(value, near, shown)
 
@@ -215,7 +258,9 @@ def _from_the_answer(value: Value, near: Near) -> bool:
     """Whether a figure follows from those of the answer, of earlier ones and of the user's words."""
     said = near.told.said_about(near.text)[:_MOST_TOLD] if near.told else []
     around = [*near.own, *near.beside]
-    if in_reach(value, around, [*said, *near.asked]) or any(converts(value, other) for other in [*around, *said]):
+    if in_reach(value, around, [*said, *near.asked]) or adds(value, near.own, near.results):
+        return True
+    if any(converts(value, other) for other in [*around, *said]):
         return True
     weighed = any(weighs(value, other) for other in read(near.text).values)
     halved = any(_halves(value, other) for other in near.own)
@@ -238,7 +283,11 @@ def _from_a_source(value: Value, near: Near, shown: ClaimEvidence) -> bool:
 
 def _slips(value: Value, source: str) -> bool:
     """Whether a source states the same number of another unit of one measure: four weeks, for four days."""
-    alike = (each for each in read(source).values if each.unit == value.unit and each.factor != value.factor)
+    alike = (
+        each
+        for each in read(source).values
+        if each.unit == value.unit and each.factor != value.factor and not each.vague
+    )
     return bool(value.unit and value.amount) and any(
         (each.amount or 0.0) / each.factor == (value.amount or 0.0) / value.factor for each in alike
     )

@@ -72,7 +72,7 @@ def _is_right(values: Sequence[Value], signs: Sequence[str]) -> bool:
     units = {value.unit for value in left if value.unit not in {"", TIMES}}
     bare = not units or any(value.unit == "" for value in left if signs[0] in "+-")
     amounts = [_stated(value) if bare or value.unit == TIMES else value.amount or 0.0 for value in left]
-    made = _evaluated(amounts, signs)
+    made = evaluated(amounts, signs)
     target = _stated(result) if bare else result.amount or 0.0
     step = result.step / result.factor if bare else result.step
     slack = step / 2 if step < 1 or result.approximate else _SLACK * max(1.0, abs(target))
@@ -83,8 +83,8 @@ def _stated(value: Value) -> float:
     return (value.amount or 0.0) / value.factor
 
 
-def _evaluated(amounts: Sequence[float], signs: Sequence[str]) -> float | None:
-    """Return what a chain of amounts makes, products before sums."""
+def evaluated(amounts: Sequence[float], signs: Sequence[str]) -> float | None:
+    """Return what a chain of amounts makes, products before sums, or ``None`` for a division by zero."""
     terms, plus = [amounts[0]], [1.0]
     for sign, amount in zip(signs, amounts[1:], strict=True):
         if sign == "*":
