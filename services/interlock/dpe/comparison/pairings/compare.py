@@ -37,20 +37,10 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         found.append(replace(swap, about=claimed.content))
     if not found and (other := partnered(claimed, evidence) or turned_word(claimed, evidence)) is not None:
         found.append(_within(other, claimed))
-    for rule in (
-        crossed_actors,
-        crossed_values,
-        traded,
-        reordered,
-        denied,
-        turned_norm,
-        turned_need,
-        overstated,
-        lifted,
-    ):
+    for rule in (crossed_actors, crossed_values, traded, reordered, denied, turned_norm, turned_need, overstated):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
-    limit = unbounded(claimed, evidence, mentioned)
+    limit = unbounded(claimed, evidence, mentioned) or (None if found else lifted(claimed, evidence))
     return [*found, *([replace(limit, about=claimed.content)] if limit is not None else [])]
 
 
