@@ -105,7 +105,7 @@ async def test_no_page_has_a_finding_of_axe_or_scrolls_sideways(world, scheme):
         await page.goto(f"{world.oversight.http}/sign-in")
         await page.fill("#bearer", world.bearer)
         await page.click("text=Sign in to read")
-        await page.wait_for_selector("text=Signed in as")
+        await page.wait_for_selector("text=Sign out")
         await page.goto(f"{world.oversight.http}/kernels")
         paths.append(await page.get_attribute("a.item >> nth=1", "href"))
         for path in paths:

@@ -185,7 +185,7 @@ async def test_an_admin_stops_a_session_by_keyboard(tmp_path):
             await page.goto(f"{running.oversight.http}/sign-in")
             await page.fill("#bearer", bearer)
             await page.keyboard.press("Enter")
-            await page.wait_for_selector("text=Signed in as")
+            await page.wait_for_selector("text=Sign out")
             await page.goto(f"{running.oversight.http}/sessions/{session_id}")
             await page.click("text=Stop this session")
             await page.select_option("select[name=reason]", "RUNAWAY")
