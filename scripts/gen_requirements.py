@@ -86,11 +86,12 @@ def main() -> int:
     if unknown:
         print(f"markers name nothing that is known: {', '.join(unknown)}")
         return 1
-    stale = [path for path, text in pages().items() if path.read_text(encoding="utf-8") != text]
-    for path in stale:
-        print(f"stale: docs/{path.name}; run scripts/gen_requirements.py")
-        if not check:
-            path.write_text(pages()[path], encoding="utf-8")
+    stale = {path: text for path, text in pages().items() if path.read_text(encoding="utf-8") != text}
+    for path, text in stale.items():
+        if check:
+            print(f"stale: docs/{path.name}; run scripts/gen_requirements.py")
+        else:
+            path.write_text(text, encoding="utf-8")
     return 1 if check and stale else 0
 
 
