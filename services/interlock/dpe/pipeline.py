@@ -32,7 +32,7 @@ from interlock.dpe.grounding.beside.apart import Apart, apart
 from interlock.dpe.grounding.citations import Misattribution
 from interlock.dpe.grounding.doubt import Doubts
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.given import answered, basis, work
+from interlock.dpe.grounding.given import basis, work
 from interlock.dpe.grounding.placing import calculated, listed_amounts, within_reach
 from interlock.dpe.grounding.said import SaidEvidence
 from interlock.dpe.grounding.tools import calls as tool_calls
@@ -234,13 +234,13 @@ class Pipeline:
     ) -> dict[str, tuple[Distortion, ...]]:
         with timed("3b"):
             bent = [claim for claim in claims if not evidence[claim.claim_id].copied]
-            before, turned = await _together(
-                fidelity.distortions(bent, evidence, self.inference, self.language, sentences=answer.sentences),
-                answered.turned_answers(bent, answer.readings, request.query, base, inference=self.inference, language=self.language),
-            )  # fmt: skip
+            before = await fidelity.distortions(
+                bent, evidence, self.inference, self.language, sentences=answer.sentences
+            )
+            before = within_reach.derived(before, answer.readings, request)
             return await bound.distortions(
-                bent, evidence, bound.with_bindings(within_reach.derived(before, answer.readings, request), turned),
-                readings=answer.readings, parses=answer.parses, envelope=base, known=self.passages, language=self.language,
+                bent, evidence, before, readings=answer.readings, parses=answer.parses, envelope=base,
+                known=self.passages, language=self.language,
             )  # fmt: skip
 
     async def _citations(

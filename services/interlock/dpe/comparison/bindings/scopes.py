@@ -10,6 +10,7 @@ from interlock.dpe.comparison.bindings.findings import CONTEXT_STRIPPED, Misbind
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
 from interlock.dpe.comparison.bindings.limits import Limit, LimitKind, quantity
 from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.text.wordlists import word_set
 
 _ALL, _MOST = 4, 3
@@ -116,6 +117,8 @@ def _denied(claim: ReadSentence, source: ReadSentence, stated: Limit, aligned: l
             own.text[:9].lower() == "including" and stated.kind is not LimitKind.UNLESS
         ):
             continue
+        if _is_even(own) and stated.kind in {LimitKind.IF, LimitKind.UNLESS} and not _is_lifted(own, stated):
+            continue
         fragment = not claim.content - own.words - stated.words and len(own.words & stated.words) >= min(
             2, len(stated.words)
         )
@@ -128,6 +131,21 @@ def _denied(claim: ReadSentence, source: ReadSentence, stated: Limit, aligned: l
         if not own.words and source in aligned and not claim.content & stated.words:
             return own
     return None
+
+
+def _is_even(own: Limit) -> bool:
+    """Whether a limit says *even if* or the like, and so that something holds in that case too."""
+    first, second = (*own.text.lower().split(), "", "")[:2]
+    return first == "even" and second != "without"
+
+
+def _is_lifted(own: Limit, stated: Limit) -> bool:
+    """Whether *even if* takes away what is stated: *even if they object* goes with *if they object*, not with *unless they object*."""
+    return _is_denying(own.text) != (stated.kind is LimitKind.UNLESS or _is_denying(stated.text))
+
+
+def _is_denying(text: str) -> bool:
+    return any(is_negator(word) or word == "without" for word in text.lower().split())
 
 
 def _is_of_the_same(claim: ReadSentence, source: ReadSentence, own: Limit) -> bool:

@@ -1,32 +1,37 @@
 """Lifted conditions: a claim that says that a condition of its source makes no difference (SPEC-005 §5.3).
 
-*You may keep a dog if the neighbours agree* told as *whether or not the neighbours agree*, *even without their consent*. The words behind
-the lifting phrase must be those that the source sets as a condition or an exception; a source that lifts something itself, or that only
+*You may keep a dog if the neighbours agree* told as *whether or not the neighbours agree*; *unless it rains* told as *even if it rains*.
+The words behind the lifting phrase must be those that the source sets as a condition or an exception; a source that lifts something itself, or that only
 goes on to say what holds otherwise, is left alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import CONTEXT_STRIPPED, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import STOP, stem
 
-_LIFTS = pattern(
-    r"\b(?:whether or not|whether they|even without|even if|even when|even in|even on|even with|even for|even at|with or without|regardless of"
-    r"|no matter (?:whether|if|how|what|when|who)|irrespective of|also if|also when|also in|also on|also without|without needing)\b",
+_EITHER = pattern(
+    r"\b(?:whether or not|whether they|with or without|regardless of|no matter (?:whether|if|how|what|when|who)|irrespective of"
+    r"|even without|also without|without needing)\b",
     ignore_case=True,
 )
+_ALSO = pattern(r"\b(?:even|also) (?:if|when|in|on|with|for|at)\b", ignore_case=True)
 _SETS = pattern(
     r"\b(?:if|only|unless|provided(?: that)?|except(?: for| in| on| if| when| where)?|as long as|on condition|in case|subject to|with the"
-    r" (?:written )?(?:consent|approval|permission|agreement) of|requires?|required|needs?|must|until|before|without)\b",
+    r" (?:written )?(?:consent|approval|permission|agreement) of|until|before|without)\b",
     ignore_case=True,
 )
+_BARS = word_set("without before until")
+"""They set a condition only where something is denied: *none may enter without a badge*, but *it works without the internet*."""
 _LIFTED = pattern(
     r"\b(?:even|whether|regardless|irrespective|no matter|also|with or without|either way|in any case)\b",
     ignore_case=True,
@@ -36,17 +41,21 @@ _EXCEPTS = pattern(
 )
 _ANSWERS = word_set("yes no whether not sure course")
 _ENDS = pattern(r"[,.;:!?]|\bbut\b|\bthough\b")
+_ANSWERED = pattern(r"^\s*(?:yes|no)\b", ignore_case=True)
 _LEAST = 0.5
 
 
 def lifted(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     """Return the condition that *claim* lifts and that its source sets, or ``None``."""
-    for written, stems in _phrases(claim.text):
-        rest = _stems(claim.text.replace(written, " ")) - stems
+    for written, stems, sets in _phrases(claim.text):
+        around = _ANSWERED.sub("", claim.text.replace(written, " "))
+        if _is_denied(around):  # *no dogs, even on a lead* lifts nothing of what is allowed
+            continue
+        rest = _stems(around) - stems
         for source in evidence.passages:
             if _LIFTED.search(source.text) is not None:
                 continue
-            for condition in _conditions(source.text, excepted=written.casefold().startswith("also")):
+            for condition in _conditions(source.text, sets):
                 shared = stems & _stems(condition)
                 told = not rest or rest & _stems(source.text)
                 if shared and len(shared) >= _LEAST * len(stems) and told:
@@ -54,18 +63,27 @@ def lifted(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     return None
 
 
-def _phrases(text: str) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield each phrase that lifts a condition, with the stems of what it lifts."""
-    for match in _LIFTS.finditer(text):
-        told = _until_end(text[match.end() :])
-        if stems := _stems(told):
-            yield match[0] + told, stems
+def _phrases(text: str) -> Iterator[tuple[str, frozenset[str], Any]]:
+    """Yield each phrase that lifts a condition, the stems of what it lifts, and what sets that in a source.
+
+    *Whether or not it rains* is at odds with *if it rains*. *Even if it rains* is not: it is at odds with *unless it rains* alone.
+    """
+    for lifts, sets in ((_EITHER, _SETS), (_ALSO, _EXCEPTS)):
+        for match in lifts.finditer(text):
+            told = _until_end(text[match.end() :])
+            if stems := _stems(told):
+                yield match[0] + told, stems, sets
 
 
-def _conditions(text: str, *, excepted: bool) -> Iterator[str]:
-    """Yield what a sentence sets as a condition, or as an exception alone, each with the word that sets it."""
-    for match in (_EXCEPTS if excepted else _SETS).finditer(text):
-        yield match[0] + _until_end(text[match.end() :])
+def _conditions(text: str, sets: Any) -> Iterator[str]:
+    """Yield what a sentence sets as a condition or an exception, each with the word that sets it."""
+    for match in sets.finditer(text):
+        if match[0].casefold() not in _BARS or _is_denied(text[: match.start()]):
+            yield match[0] + _until_end(text[match.end() :])
+
+
+def _is_denied(text: str) -> bool:
+    return any(is_negator(word.strip(".,;:!?")) for word in text.casefold().split())
 
 
 def _stems(text: str) -> frozenset[str]:

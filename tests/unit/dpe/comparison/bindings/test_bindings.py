@@ -117,6 +117,24 @@ def test_a_finding_shows_the_slot_and_both_fillers(fact, answer, kind, slot, sou
     assert (finding.evidence, finding.fact_id) == (fact, "f0")
 
 
+@pytest.mark.models
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("fact", "answer", "is_found"),
+    [
+        ("If the printer is offline, jobs are kept in the queue.", "Your jobs are kept even if the printer is offline.", False),
+        ("If you are not at home, the parcel is left with a neighbour.", "Even if you are not at home, the parcel is left.", False),
+        ("The fridge keeps food cold for 16 hours if the power fails.", "Even if the power fails, the fridge keeps food cold.", False),
+        ("Lights turn off unless someone moves.", "Lights turn off even if you are there but do not move.", False),
+        ("Lights turn off unless someone moves.", "Lights turn off even if someone moves.", True),
+        ("Jobs are kept if the printer is offline.", "Jobs are kept even if the printer is not offline.", True),
+    ],
+)  # fmt: skip
+def test_a_case_that_is_named_with_even_is_at_odds_with_its_exception_alone(fact, answer, is_found):
+    """*Even if* says that something holds in that case too, as a source does that names the case."""
+    assert bool(found((fact,), answer)) is is_found
+
+
 _CARGO = "The seller insures the crates, the hull and the mast. The buyer insures what the buyer has ordered and oils the winches."
 
 

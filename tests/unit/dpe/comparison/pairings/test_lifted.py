@@ -38,6 +38,12 @@ def found(source: str, claim: str) -> list[str]:
             "The library is open on Saturdays, also in August.",
             "except in August",
         ),
+        (
+            "Nobody may enter the lab without a badge.",
+            "With a badge you may enter the lab.",
+            "You may enter the lab even without a badge.",
+            "without a badge",
+        ),
     ],
 )
 def test_a_condition_that_makes_no_difference_any_more_is_found(source, faithful, bent, condition):
@@ -51,6 +57,12 @@ def test_a_condition_that_makes_no_difference_any_more_is_found(source, faithful
     [
         ("Late entries are not accepted, not even with a doctor's note.", "Late entries are refused even with a doctor's note."),
         ("You may keep a dog if the neighbours agree.", "The rent is due even if the neighbours complain about noise."),
+        ("Schedules run on the lamp itself and work without the internet.", "Schedules run even when the internet is down."),
+        ("If the printer is offline, jobs are kept in the queue.", "No, your jobs are kept even if the printer is offline."),
+        ("The fridge keeps food cold for 16 hours if the power fails.", "Even if the power fails, the fridge keeps food cold."),
+        ("Dogs may sit on the terrace if they are on a lead.", "Dogs may not come inside, even on a lead."),
+        ("Children under 6 travel free if an adult is with them.", "A child of 7 does not travel free, whether or not an adult is there."),
+        ("The gate opens before sunrise.", "The gate opens even when it is before sunrise."),
         ("The pass must be shown in June.", "The pass must be shown in July and also in June."),
     ],
 )  # fmt: skip
