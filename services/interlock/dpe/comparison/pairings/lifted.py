@@ -24,7 +24,7 @@ _EITHER = pattern(
     r"|even without|also without|without needing)\b",
     ignore_case=True,
 )
-_ALSO = pattern(r"\b(?:even|also) (?:if|when|in|on|with|for|at)\b", ignore_case=True)
+_ALSO = pattern(r"\b(?:not )?(?:even|also) (?:if|when|in|on|with|for|at)\b", ignore_case=True)
 _SETS = pattern(
     r"\b(?:if|only|unless|provided(?: that)?|except(?: for| in| on| if| when| where)?|as long as|on condition|in case|subject to|with the"
     r" (?:written )?(?:consent|approval|permission|agreement) of|until|before|without)\b",

@@ -39,6 +39,12 @@ def found(source: str, claim: str) -> list[str]:
             "except in August",
         ),
         (
+            "Students who miss three seminars are excluded unless they present a medical certificate.",
+            "Students who miss three seminars are excluded, but not with a medical certificate.",
+            "Students who miss three seminars are excluded, not even with a medical certificate admitted.",
+            "unless they present a medical certificate",
+        ),
+        (
             "Nobody may enter the lab without a badge.",
             "With a badge you may enter the lab.",
             "You may enter the lab even without a badge.",
