@@ -88,14 +88,17 @@ _LEAD = re.compile(
     | it(?:'s|\s+is)\s+(?:important\s+to\s+note|worth\s+(?:noting|mentioning))\s+that
     | (?:in\s+short|in\s+summary|to\s+summarize|overall|additionally|furthermore|moreover|however|also|therefore|finally
         |in\s+addition|in\s+conclusion|for\s+(?:example|instance)|sure|yes|certainly|of\s+course
-        |no|yep|yeah|nope|done|okay|ok|right|correct|exactly|great|perfect|unfortunately|actually)[,!:]
+        |no|yep|yeah|nope|done|okay|ok|right|correct|exactly|great|perfect|unfortunately|actually
+        |not\s+(?:any\s?more|yet|really|quite|exactly|necessarily))[,!:]
     )\s+
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 
 _PARTICLE = re.compile(
-    r"(?:no|nope|yes|yep|yeah|sure|right|correct|exactly|okay|ok|done)(?:,|\s[—–-])\s+", re.IGNORECASE
+    r"(?:no|nope|yes|yep|yeah|sure|right|correct|exactly|okay|ok|done|not\s+(?:any\s?more|yet|really|quite|exactly|necessarily))"
+    r"(?:[,:]|\s[—–-])\s+",
+    re.IGNORECASE,
 )
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _SEPARATOR = re.compile(r"([,.])")

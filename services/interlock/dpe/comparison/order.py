@@ -1,4 +1,4 @@
-"""One order told from both its ends: *cool it before turning it out*, *turn it out after cooling it* (SPEC-005 §5.3)."""
+"""One order told from both its ends: *cool it before turning it out*, *turn it out after cooling it*; *older*, *the youngest* (SPEC-005 §5.3)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.frames import STOP, stem
 
 _BEFORE, _AFTER = pattern(r"\bbefore\b", ignore_case=True), pattern(r"\bafter\b", ignore_case=True)
+_THAN = pattern(r"\bthan\s+(?:the\s+|an?\s+)?(\p{L}+)", ignore_case=True)
 _WORD = pattern(r"\p{L}+")
 
 
@@ -20,6 +21,14 @@ def told_from_the_other_end(one: str, other: str) -> bool:
             crossed = len(mine[0] & theirs[1]) + len(mine[1] & theirs[0])
             return crossed > straight
     return False
+
+
+def is_the_lesser_end(claim: str, word: str, source: str) -> bool:
+    """Whether *word* is a superlative of what a source compares with others: *Kim is older than Liv*, so that Liv is the youngest."""
+    if not word.endswith("est"):
+        return False
+    behind = {stem(match[1].lower()) for match in _THAN.finditer(source)}
+    return bool(behind & _stems(claim.lower().partition(word)[0]))
 
 
 def _stems(text: str) -> frozenset[str]:

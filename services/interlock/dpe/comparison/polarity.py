@@ -11,7 +11,7 @@ from interlock.dpe.comparison import denials
 from interlock.dpe.comparison.alignment import Alignment, Edit, Element
 from interlock.dpe.comparison.cues import NEGATION_FLIP, Cue
 from interlock.dpe.comparison.denials import is_negator
-from interlock.dpe.comparison.order import told_from_the_other_end
+from interlock.dpe.comparison.order import is_the_lesser_end, told_from_the_other_end
 from interlock.dpe.text.lexing import at
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import DIRECTIONS, STOP, Frame, FramedSentence, coverage, stem
@@ -262,6 +262,7 @@ def _opposite_words(
         and side >= 0
         and source_sides[family][0] >= 0
         and not (family == _PHASES and _of_other_times(sentence, source))
+        and not is_the_lesser_end(_text(sentence, claim), word, _text(source, fact))
         and not (family in _ORDER and told_from_the_other_end(_text(sentence, claim), _text(source, fact)))
     ]
 

@@ -15,6 +15,8 @@ _STRENGTHENERS = word_set(
 )
 _AFTERWARDS = frozenset({"after", "afterwards", "afterward", "thereafter", "later", "then"})
 _BOUNDS = frozenset({"most", "least"})
+_OTHERWISE = frozenset({"otherwise", "else"})
+_CONDITIONAL, _OFFICE = "conditional", "office"
 _ROUNDING = frozenset({"nearly", "almost", "some"})
 
 
@@ -22,6 +24,7 @@ def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame
     """Yield a cue when a claim's sentence drops a limit of its source."""
     if alignment is not None and alignment.is_copy:
         keeps = kept(claim.tokens, (element.first for edit in alignment.edits for element in edit.claim))
+        keeps |= _told_as_otherwise(sentence, claim)
         for edit in alignment.edits:
             limits = _stripped_edit(edit, keeps, claim, fact)
             claim_words = _words(edit.claim)
@@ -36,16 +39,24 @@ def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame
             yield Cue(CONTEXT_STRIPPED, shown, " ".join(claim_words), certain=certain)
             return
     elif (source := framed(sentence, fact)) is not None:
-        keeps = kept(claim.tokens, range(sentence.first, sentence.last))
+        keeps = kept(claim.tokens, range(sentence.first, sentence.last)) | _told_as_otherwise(sentence, claim)
         for index in range(source.first, source.last):
             group = group_at(fact.tokens, index)
-            scope = [stemmed for place, stemmed in source.stems if place > index][:2]
+            # *Former* limits the title behind it alone: who tells of a former owner by his name says nothing of what he owns.
+            near = 1 if group == _OFFICE else 2
+            scope = [stemmed for place, stemmed in source.stems if place > index][:near]
             uncounted = is_uncounted(fact.tokens, index) or _bounds_another(index, claim, fact)
             uncounted = uncounted or (fact.tokens[index].low == "until" and _is_afterwards(sentence, claim))
             uncounted = uncounted or _is_dated(index, fact)
             if group not in {"", "bound", *keeps} and not uncounted and any(each in sentence.bag for each in scope):
                 yield Cue(CONTEXT_STRIPPED, fact.tokens[index].low, "", certain=False)
                 return
+
+
+def _told_as_otherwise(sentence: FramedSentence, claim: Frame) -> frozenset[str]:
+    """Return the limits that a claim tells by their other case: *cancel in time; otherwise it renews*."""
+    said = {token.low for token in claim.tokens[sentence.first : sentence.last]}
+    return frozenset({_CONDITIONAL}) if _OTHERWISE & said else frozenset()
 
 
 def _is_dated(index: int, fact: Frame) -> bool:
