@@ -103,6 +103,8 @@ def _flipped_edits(alignment: Alignment, claim: Frame, fact: Frame) -> Iterator[
         claim_words, source_words = _marked(edit.claim, claim), _marked(edit.source, fact)
         if edit.beyond and (not any(word.denies for word in source_words) or _is_other_clause(edit, alignment, fact)):
             continue  # the claim was cut out of its source
+        if not edit.source and _is_contrast(edit, claim):
+            continue
         flip = _polarity_flip(claim_words, source_words)
         if flip is not None:
             flips_found.append(flip)
@@ -122,6 +124,12 @@ class _Word:
 
 def _marked(elements: Sequence[Element], frame: Frame) -> list[_Word]:
     return [_Word(each.word, denials.denies(frame.tokens, each.first)) for each in elements]
+
+
+def _is_contrast(edit: Edit, claim: Frame) -> bool:
+    """Whether a claim only adds what something is not: *it has a shower, not a bath*. That is denied of the other word alone."""
+    first = edit.claim[0].first if edit.claim else 0
+    return first > 0 and claim.tokens[first].low == "not" and claim.tokens[first - 1].text == ","
 
 
 def _is_other_clause(edit: Edit, alignment: Alignment, fact: Frame) -> bool:

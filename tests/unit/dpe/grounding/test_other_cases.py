@@ -17,6 +17,7 @@ AGES = "Sven is older than Kim, and Kim is older than Liv."
 CONTRACT = "The contract renews automatically unless it is cancelled three months before the end of the year."
 PRINTER = "If the printer is offline, jobs are kept in the queue."
 LIGHTS = "Lights turn off after 10 minutes unless someone moves."
+ROOMS = "Room 3 has a shower. Room 1 has a bath."
 OFFLINE = "Schedules run on the lamp itself and work without the internet."
 
 
@@ -31,6 +32,7 @@ OFFLINE = "Schedules run on the lamp itself and work without the internet."
         (PRINTER, "Do I lose my jobs?", "No, your jobs are kept even if the printer is offline.", "No, jobs are kept even if the printer is not offline."),
         (LIGHTS, "Do they turn off when I sit still?", "Yes, they turn off after 10 minutes even if you are in the room but do not move.",
          "Yes, lights turn off after 10 minutes even if someone moves."),
+        (ROOMS, "What is in room 3?", "Room 3 has a shower, not a bath.", "Room 3 has a bath, not a shower."),
         (OFFLINE, "Does it need the internet?", "Schedules run on the lamp, so they keep working even when the internet is down.",
          "Schedules run on the lamp and do not work without the internet."),
     ],

@@ -13,6 +13,7 @@ from interlock.dpe.comparison.bindings.roles import moved
 from interlock.dpe.comparison.bindings.scopes import raised, unbounded
 from interlock.dpe.comparison.bindings.turned import turned_word
 from interlock.dpe.comparison.pairings.certainty import overstated
+from interlock.dpe.comparison.pairings.contrasted import contrasted
 from interlock.dpe.comparison.pairings.crossed import crossed_actors
 from interlock.dpe.comparison.pairings.denial import denied
 from interlock.dpe.comparison.pairings.exchanged import exchanged
@@ -37,7 +38,17 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         found.append(replace(swap, about=claimed.content))
     if not found and (other := partnered(claimed, evidence) or turned_word(claimed, evidence)) is not None:
         found.append(_within(other, claimed))
-    for rule in (crossed_actors, crossed_values, traded, reordered, denied, turned_norm, turned_need, overstated):
+    for rule in (
+        contrasted,
+        crossed_actors,
+        crossed_values,
+        traded,
+        reordered,
+        denied,
+        turned_norm,
+        turned_need,
+        overstated,
+    ):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
     limit = unbounded(claimed, evidence, mentioned) or (None if found else lifted(claimed, evidence))
