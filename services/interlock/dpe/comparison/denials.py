@@ -41,6 +41,11 @@ def is_negator(word: str) -> bool:
     return word in NEGATORS or word.endswith("n't")
 
 
+def has_negator(text: str) -> bool:
+    """Whether a text has a word that negates."""
+    return any(is_negator(word.strip(".,;:!?")) for word in text.casefold().split())
+
+
 def denies(tokens: Sequence[Lexeme], index: int) -> bool:
     """Whether the word at an index denies something there."""
     low, following = at(tokens, index).low, at(tokens, index + 1).low

@@ -10,7 +10,7 @@ from interlock.dpe.comparison.bindings.findings import CONTEXT_STRIPPED, Misbind
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
 from interlock.dpe.comparison.bindings.limits import Limit, LimitKind, quantity
 from interlock.dpe.comparison.bindings.passages import ReadSentence
-from interlock.dpe.comparison.denials import is_negator
+from interlock.dpe.comparison.denials import has_negator
 from interlock.dpe.text.wordlists import word_set
 
 _ALL, _MOST = 4, 3
@@ -145,7 +145,7 @@ def _is_lifted(own: Limit, stated: Limit) -> bool:
 
 
 def _is_denying(text: str) -> bool:
-    return any(is_negator(word) or word == "without" for word in text.lower().split())
+    return has_negator(text) or "without" in text.lower().split()
 
 
 def _is_of_the_same(claim: ReadSentence, source: ReadSentence, own: Limit) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
-from interlock.dpe.comparison.denials import is_negator
+from interlock.dpe.comparison.denials import has_negator
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.frames import STOP, stem
@@ -29,15 +29,11 @@ def contrasted(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
         stated = _stems(source.text)
         others = stated - apart
         same = others and others <= rest and len(rest - stated) <= 1
-        if apart <= stated and same and not _is_denied(source.text):
+        if apart <= stated and same and not has_negator(source.text):
             return Misbinding(
                 NEGATION_FLIP, "contrast", tail[1].strip(), f"not {tail[1].strip()}", source.text, source.fact_id
             )
     return None
-
-
-def _is_denied(text: str) -> bool:
-    return any(is_negator(word.strip(".,;:!?")) for word in text.casefold().split())
 
 
 def _stems(text: str) -> frozenset[str]:

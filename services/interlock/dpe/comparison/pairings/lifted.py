@@ -13,7 +13,7 @@ from typing import Any
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import CONTEXT_STRIPPED, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
-from interlock.dpe.comparison.denials import is_negator
+from interlock.dpe.comparison.denials import has_negator
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
@@ -49,7 +49,7 @@ def lifted(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     """Return the condition that *claim* lifts and that its source sets, or ``None``."""
     for written, stems, sets in _phrases(claim.text):
         around = _ANSWERED.sub("", claim.text.replace(written, " "))
-        if _is_denied(around):  # *no dogs, even on a lead* lifts nothing of what is allowed
+        if has_negator(around):  # *no dogs, even on a lead* lifts nothing of what is allowed
             continue
         rest = _stems(around) - stems
         for source in evidence.passages:
@@ -78,12 +78,8 @@ def _phrases(text: str) -> Iterator[tuple[str, frozenset[str], Any]]:
 def _conditions(text: str, sets: Any) -> Iterator[str]:
     """Yield what a sentence sets as a condition or an exception, each with the word that sets it."""
     for match in sets.finditer(text):
-        if match[0].casefold() not in _BARS or _is_denied(text[: match.start()]):
+        if match[0].casefold() not in _BARS or has_negator(text[: match.start()]):
             yield match[0] + _until_end(text[match.end() :])
-
-
-def _is_denied(text: str) -> bool:
-    return any(is_negator(word.strip(".,;:!?")) for word in text.casefold().split())
 
 
 def _stems(text: str) -> frozenset[str]:
