@@ -96,6 +96,21 @@ class Trio:
             time.sleep(0.05)
         raise AssertionError("no replica was promoted")
 
+    def never_demoted(self) -> None:
+        """Let the master refuse to become a replica: whoever stays with it after a failover writes where nobody reads."""
+        with self.master.client() as client:
+            client.execute_command("ACL", "SETUSER", "default", "-replicaof", "-slaveof")
+
+    def left(self) -> None:
+        """Wait until no client but the sentinels is connected to the old master. It must not be demoted meanwhile: that closes them."""
+        deadline = time.monotonic() + 45
+        with self.master.client() as client:
+            own = str(client.client_id())
+            while others := [one for one in client.client_list() if _of_a_user(one) and one["id"] != own]:
+                assert time.monotonic() < deadline, others
+                time.sleep(0.05)
+            assert client.info("replication")["role"] == "master"
+
 
 @contextlib.asynccontextmanager
 async def trio(folder: Path, *options: str) -> AsyncIterator[Trio]:
@@ -118,6 +133,10 @@ async def trio(folder: Path, *options: str) -> AsyncIterator[Trio]:
         await asyncio.to_thread(made.replicated)
         await asyncio.to_thread(_agreed, ports)
         yield made
+
+
+def _of_a_user(client: dict[str, str]) -> bool:
+    return not client["name"].startswith("sentinel-") and "S" not in client["flags"]
 
 
 def _sentinel(folder: Path, port: int, front: int) -> subprocess.Popen[bytes]:
