@@ -29,6 +29,7 @@ from tests.support.audit.records import a_window
 KEYS = {1: bytes(range(32)), 2: bytes(range(1, 33))}
 NOTED = {
     "DPE_COMPLETED": "{}",
+    "STREAM_BEGUN": '{"until_ms":7}',
     CASCADED: '{"after":"0.400000"}',
     "SUB_AGENT_STARTED": '{"session_id":"crp_sess_1"}',
     "WINDOW_FAILED": "{}",

@@ -26,7 +26,7 @@ from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.requests import DecidedAnswer
 from interlock.sidecar.settlement.effects import SettlementEffects
 from interlock.sidecar.settlement.leases import Leases
-from interlock.sidecar.settlement.recovery import Recovery
+from interlock.sidecar.settlement.recovery import Recovery, left_open
 from interlock.sidecar.trail import events, response_headers, sealed_report, trace_events, would
 
 
@@ -144,6 +144,9 @@ class Closing:
     async def settle(self, run: Run, admitted: Admitted, sealed: Sealed) -> Settled:
         """Charge the sealed window, once per window id, and record what that moved. Only then may it be released."""
         commit = sealed.commit
+        if left_open(sealed.seal.standing):
+            # Its hold comes back before this window is charged, and the next opening closes it.
+            await self.recovery.catch_up(admitted.opened.root_session_id)
         with span("crp.settle"):
             await self._with_chains_above(commit, run.deadline)
             settlement = await self.peers.session.commit_window(commit, run.deadline)

@@ -195,3 +195,16 @@ async def test_a_full_session_takes_it_too(world):
     shown = f"/crp/v3/session/{first.headers['crp-context-session-id']}"
     rebuilt = await world.sidecar.client.get(shown, headers={"crp-session-token": token_of(refused)})
     assert (rebuilt.status_code, rebuilt.json()["safety_budget_micros"]) == (200, 650_000)
+
+
+@pytest.mark.req("BUD-4")
+async def test_a_hold_that_went_back_with_its_store_comes_back_from_the_chain(world):
+    """The copy is of before the stream: no hold, no lease, and nothing that was settled is missing in it."""
+    first = await world.sidecar.chat()
+    before = world.copy_of(first)
+    await world.dying_stream(**{"CRP-Session-Token": token_of(first)})
+    world.set_back(first, before)
+    refused = await world.refused_at_last(token_of(first))
+
+    await closed(world, first, refused)
+    assert (await world.sidecar.chat(token=token_of(refused))).status_code == 200

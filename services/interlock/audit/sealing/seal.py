@@ -42,6 +42,7 @@ def standing_message(standing: ChainState) -> audit_pb2.Standing:
         sealed_windows=standing.sealed,
         started_sessions=standing.started,
         ended=standing.ended,
+        streams_until_ms=standing.streams_until_ms,
     )
 
 

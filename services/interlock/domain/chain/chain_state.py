@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from interlock.domain.budget import FULL, Micros, micros
-from interlock.domain.chain.chain import WINDOW_SEALED, EventRecord
+from interlock.domain.chain.audit_events import STREAM_BEGUN
+from interlock.domain.chain.chain import WINDOW_FAILED, WINDOW_SEALED, EventRecord
 from interlock.domain.chain.provenance import SUB_AGENT_STARTED
 from interlock.domain.errors import Refused
 
@@ -24,19 +25,22 @@ TERMINATED, BY_CLIENT, BY_ADMIN = "SESSION_TERMINATED", "CLIENT", "ADMIN"
 class ChainState:
     """The lowest budget that sessions below left, the number of sealed windows, and the number of started sessions.
 
-    *ended*: its client or an admin ended it.
+    *ended*: its client or an admin ended it. *streams_until_ms*: when the first of the streams that have no end on record has to have one,
+    in ms since the epoch; 0 without such a stream.
     """
 
     budget: Micros
     sealed: int
     started: int = 0
     ended: bool = False
+    streams_until_ms: int = 0
 
     @classmethod
     def from_events(cls, events: Iterable[EventRecord], *, excluding: str = "") -> Self:
         """Return the state that the events of one session's chain show. The window *excluding* is left out."""
-        budget, sealed, started, over = FULL, 0, set[str](), False
+        budget, sealed, started, over, streams = FULL, 0, set[str](), False, OpenStreams()
         for event in events:
+            streams.note(event)
             if event.event_type == CASCADED:
                 budget = min(budget, cascaded_budget(event.data_json))
             elif event.event_type == WINDOW_SEALED and event.window_id != excluding:
@@ -44,7 +48,25 @@ class ChainState:
             elif event.event_type == SUB_AGENT_STARTED:
                 started.add(started_session(event.data_json))
             over = over or ended_by_client(event.event_type, event.data_json)
-        return cls(budget, sealed, len(started - {""}), over)
+        return cls(budget, sealed, len(started - {""}), over, streams.until_ms(excluding=excluding))
+
+
+class OpenStreams:
+    """The windows of which parts may have left and that are not sealed."""
+
+    def __init__(self) -> None:
+        self._until: dict[str, int] = {}
+
+    def note(self, event: EventRecord) -> None:
+        """Take the next event of a session."""
+        if event.event_type == STREAM_BEGUN:
+            self._until[event.window_id] = _until_ms(event.data_json)
+        elif event.event_type in {WINDOW_SEALED, WINDOW_FAILED}:
+            self._until.pop(event.window_id, None)
+
+    def until_ms(self, *, excluding: str = "") -> int:
+        """Return when the first of them, without the window *excluding*, has to be closed; 0 without one."""
+        return min((until for window, until in self._until.items() if window != excluding), default=0)
 
 
 WHOLE = ChainState(FULL, 0)
@@ -78,3 +100,11 @@ def cascaded_budget(data_json: str) -> Micros:
     except (ValueError, RecursionError, LookupError, TypeError, ArithmeticError, Refused):
         return FULL
     return told if 0 <= told <= FULL else FULL
+
+
+def _until_ms(data_json: str) -> int:
+    try:
+        until = json.loads(data_json)["until_ms"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return 1
+    return until if type(until) is int and until > 0 else 1

@@ -27,7 +27,14 @@ from interlock.domain.chain.chain import (
     faults_of_window,
     seals_of,
 )
-from interlock.domain.chain.chain_state import CASCADED, ChainState, cascaded_budget, ended_by_client, started_session
+from interlock.domain.chain.chain_state import (
+    CASCADED,
+    ChainState,
+    OpenStreams,
+    cascaded_budget,
+    ended_by_client,
+    started_session,
+)
 from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
 from interlock.domain.chain.provenance import SUB_AGENT_STARTED
 
@@ -91,6 +98,7 @@ class Prefix:
         self.budget = Micros(FULL)
         self.started: set[str] = set()
         self.ended = False
+        self.streams = OpenStreams()
         self.failed: set[str] = set()
         self.dropped: set[str] = set()
         self.released: set[str] = set()
@@ -100,7 +108,9 @@ class Prefix:
 
     def state(self, *, excluding: str = "") -> ChainState:
         """Return the state that the chain shows. The window *excluding* is left out."""
-        return ChainState(self.budget, len(self.links) - (excluding in self.links), len(self.started), self.ended)
+        sealed = len(self.links) - (excluding in self.links)
+        until = self.streams.until_ms(excluding=excluding)
+        return ChainState(self.budget, sealed, len(self.started), self.ended, until)
 
     def add(self, windows: Iterable[WindowRecord], events: Iterable[EventRecord]) -> None:
         """Take over what was verified to continue this prefix."""
@@ -108,6 +118,7 @@ class Prefix:
         for event in events:
             self._open[0].update(_event_bytes(event))
             self.sequence, self.hmac = event.sequence, event.hmac
+            self.streams.note(event)
             if event.event_type == WINDOW_SEALED:
                 self._seal(rows[event.window_id])
             else:

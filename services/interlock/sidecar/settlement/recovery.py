@@ -25,6 +25,7 @@ from interlock.domain.chain.chain_state import CASCADED, cascaded_budget, ended_
 from interlock.domain.errors import Kind, Refused, conflict, unavailable
 from interlock.domain.session.session_refusals import CALLER_UNVERIFIED, RECOVERABLE
 from interlock.runtime import failpoints
+from interlock.runtime.clock import system_clock
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.errors import from_message
 from interlock.runtime.rpc.peer import A, Method
@@ -237,13 +238,21 @@ def _root_in(answer: Any) -> str:
     return ""
 
 
+def left_open(standing: audit_pb2.Standing) -> bool:
+    """Tell whether a chain has a stream that should have had its end by now: a store that was set back does not know of it."""
+    return 0 < standing.streams_until_ms <= system_clock() // 1000
+
+
 def _behind(session: session_pb2.Session, standing: audit_pb2.Standing) -> bool:
-    """Tell whether a session says more than its chain: a higher budget, fewer windows than were sealed, or fewer children."""
+    """Tell whether a session says more than its chain: a higher budget, fewer windows than were sealed, or fewer children. A stream
+    that was left open is held again before the budget is shown or given on.
+    """
     sealed = sum(window.status != "FAILED" for window in session.windows)
     return (
         session.safety_budget_micros > standing.session_budget_micros
         or sealed < standing.sealed_windows
         or len(session.child_session_ids) < standing.started_sessions
+        or left_open(standing)
     )
 
 

@@ -28,6 +28,21 @@ def test_the_standing_is_the_lowest_cascade_and_every_other_window_that_was_seal
     assert ChainState.from_events([]) == WHOLE == ChainState(1_000_000, 0)
 
 
+@pytest.mark.req("BUD-9")
+def test_the_first_stream_without_an_end_tells_until_when_it_has_to_have_one():
+    """A seal or a failure ends one; the window that is about to be sealed is not asked for. What tells no time is due at once."""
+    begun = [event("STREAM_BEGUN", name, until_ms=until) for name, until in (("a", 500), ("b", 300), ("c", 400))]
+
+    def until(*events: EventRecord, excluding: str = "") -> int:
+        return ChainState.from_events(events, excluding=excluding).streams_until_ms
+
+    assert until() == until(event("WINDOW_SEALED", "a")) == 0
+    assert until(*begun) == 300
+    assert until(*begun, excluding="b") == 400
+    assert until(*begun, event("STREAM_PART", "b"), event("WINDOW_SEALED", "b"), event("WINDOW_FAILED", "c")) == 500
+    assert until(*begun, event("STREAM_BEGUN", "d")) == until(*begun, event("STREAM_BEGUN", "d", until_ms="soon")) == 1
+
+
 @pytest.mark.req("BUD-4")
 @pytest.mark.parametrize(
     ("data", "told"),

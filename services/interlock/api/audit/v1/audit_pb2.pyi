@@ -420,6 +420,7 @@ class Standing(_message.Message):
     SEALED_WINDOWS_FIELD_NUMBER: _builtins.int
     STARTED_SESSIONS_FIELD_NUMBER: _builtins.int
     ENDED_FIELD_NUMBER: _builtins.int
+    STREAMS_UNTIL_MS_FIELD_NUMBER: _builtins.int
     session_budget_micros: _builtins.int
     """Lowest budget that a settlement below it left it, millionths; 1,000,000 where none lowered it."""
     sealed_windows: _builtins.int
@@ -428,6 +429,10 @@ class Standing(_message.Message):
     """Sessions that it started below it."""
     ended: _builtins.bool
     """Whether its client ended it."""
+    streams_until_ms: _builtins.int
+    """When the first of its streams that have no end on record has to have one, ms since the epoch; 0 without such a stream. A session
+    store that is asked later and knows nothing of it was set back.
+    """
     def __init__(
         self,
         *,
@@ -435,10 +440,11 @@ class Standing(_message.Message):
         sealed_windows: _builtins.int = ...,
         started_sessions: _builtins.int = ...,
         ended: _builtins.bool = ...,
+        streams_until_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended", b"ended", "sealed_windows", b"sealed_windows", "session_budget_micros", b"session_budget_micros", "started_sessions", b"started_sessions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended", b"ended", "sealed_windows", b"sealed_windows", "session_budget_micros", b"session_budget_micros", "started_sessions", b"started_sessions", "streams_until_ms", b"streams_until_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
