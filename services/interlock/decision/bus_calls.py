@@ -104,7 +104,9 @@ def _page_message(page: DeliveredPage) -> decision_pb2.SubscribeResponse:
     return decision_pb2.SubscribeResponse(
         token=page.place.token, gap=gap,
         signals=(
-            decision_pb2.BusSignal(sequence=one.number, signal=signal_message(one.signal), cycle=one.cycle)
+            decision_pb2.BusSignal(
+                sequence=one.number, signal=signal_message(one.signal, one.payload_json), cycle=one.cycle
+            )
             for one in page.signals
         ),
     )  # fmt: skip
