@@ -1,4 +1,4 @@
-"""Days of the week in a claim, held against the days that the sources state (SPEC-005 §5.2).
+"""What follows from the sources without a word that says how: days of the week, and counts of things (SPEC-005 §5.2).
 
 *On Wednesday* follows from *Monday to Friday*; *closed on Saturday* follows where no line states that day; *on Sunday* follows from
 *Mon-Fri, Sat* no more than another date would.
@@ -13,12 +13,19 @@ from interlock.dpe.comparison.cues import DATE_SHIFTED
 from interlock.dpe.comparison.denials import has_negator
 from interlock.dpe.document import Claim, Distortion, Fact
 from interlock.dpe.grounding.placing.pins import Pinned
+from interlock.dpe.values.reckoning.counted import settled_counts
 from interlock.dpe.values.reckoning.weekdays import LONGEST_SHORT, Days, days_in
 
 _MOST_CHARACTERS = 64_000
 _CLOSED = re.compile(r"\b(?:closed|closes|shut|unavailable|rest day|day off)\b", re.IGNORECASE)
 _BY_TODAY = re.compile(r"\b(?:today|tomorrow|yesterday|tonight|next|last|this|coming|following)\b", re.IGNORECASE)
 _EXCEPT = re.compile(r"\b(?:except|excluding|apart|other than|but not)\b", re.IGNORECASE)
+
+
+def following(claim: Claim, facts: Sequence[Fact], asked: str) -> Pinned:
+    """Return what the days and the counts of a claim follow from. *asked* is what the user said."""
+    counts = settled_counts(claim.text, [fact.content for fact in facts])
+    return days_told(claim, facts, asked).with_(Pinned(counts))
 
 
 def days_told(claim: Claim, facts: Sequence[Fact], asked: str) -> Pinned:
