@@ -18,6 +18,7 @@ from interlock.dpe.comparison.pairings.counted import counted
 from interlock.dpe.comparison.pairings.crossed import crossed_actors
 from interlock.dpe.comparison.pairings.denial import denied
 from interlock.dpe.comparison.pairings.exchanged import exchanged
+from interlock.dpe.comparison.pairings.excluded import excluded
 from interlock.dpe.comparison.pairings.lifted import lifted
 from interlock.dpe.comparison.pairings.needed import turned_need
 from interlock.dpe.comparison.pairings.normed import turned_norm
@@ -54,6 +55,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         realised,
         placed,
         counted,
+        excluded,
     ):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
