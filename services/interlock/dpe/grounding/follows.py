@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from interlock.dpe.comparison.cues import DATE_SHIFTED
 from interlock.dpe.comparison.denials import has_negator
 from interlock.dpe.document import Claim, Distortion, Fact
-from interlock.dpe.grounding.placing.pins import Pinned
 from interlock.dpe.values.reckoning.counted import settled_counts
 from interlock.dpe.values.reckoning.weekdays import LONGEST_SHORT, Days, days_in
 
@@ -32,11 +32,25 @@ _ADVERBS = {
 _EXCEPT = re.compile(r"\b(?:except|excluding|apart|other than|but not)\b", re.IGNORECASE)
 
 
-def following(claim: Claim, facts: Sequence[Fact], asked: str) -> Pinned:
+@dataclass(frozen=True)
+class Followed:
+    """What the sources say of values of a claim: which of them follow, and which they give otherwise."""
+
+    settled: frozenset[str] = frozenset()
+    moved: tuple[Distortion, ...] = ()
+    rest: bool = False
+    """Whether the claim denies what its source leaves out."""
+
+    def with_(self, other: Followed) -> Followed:
+        """Return what both say."""
+        return Followed(self.settled | other.settled, (*self.moved, *other.moved), self.rest or other.rest)
+
+
+def following(claim: Claim, facts: Sequence[Fact], asked: str) -> Followed:
     """Return what the days and the counts of a claim follow from. *asked* is what the user said."""
     sources = [fact.content for fact in facts]
     counts = settled_counts(claim.text, sources)
-    return days_told(claim, facts, asked).with_(Pinned(counts | _periods(claim.text, sources)))
+    return days_told(claim, facts, asked).with_(Followed(counts | _periods(claim.text, sources)))
 
 
 def _periods(text: str, sources: Sequence[str]) -> frozenset[str]:
@@ -50,24 +64,24 @@ def _periods(text: str, sources: Sequence[str]) -> frozenset[str]:
     )
 
 
-def days_told(claim: Claim, facts: Sequence[Fact], asked: str) -> Pinned:
+def days_told(claim: Claim, facts: Sequence[Fact], asked: str) -> Followed:
     """Return which days of a claim the sources hold, whether it denies one that they leave out, and which they do not know.
 
     *asked* is what the user said: a day that is named there is not the answer's own.
     """
     own = [one for one in days_in(claim.text) if one.words]
     if not own or sum(len(fact.content) for fact in facts) > _MOST_CHARACTERS:
-        return Pinned()
+        return Followed()
     told = [(fact, one) for fact in facts for one in days_in(fact.content)]
     held = frozenset(word for one in own for word in one.words if any(_follows(one, each) for _, each in told))
     left = [one for one in own if not held.intersection(one.words)]
     known = frozenset[int]().union(*(each.days for _, each in told))
     outside = [one for one in left if not one.days & known]
     if not told or not outside or any(_EXCEPT.search(fact.content) for fact, _ in told):
-        return Pinned(held)
+        return Followed(held)
     if _denies(claim.text):
-        return Pinned(held | {word for one in outside for word in one.words}, rest=True)
-    return Pinned(held, tuple(_foreign(outside, [fact for fact, _ in told], told[0][1], asked)))
+        return Followed(held | {word for one in outside for word in one.words}, rest=True)
+    return Followed(held, tuple(_foreign(outside, [fact for fact, _ in told], told[0][1], asked)))
 
 
 def _follows(own: Days, told: Days) -> bool:

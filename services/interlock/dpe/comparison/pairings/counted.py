@@ -1,7 +1,7 @@
 """Counts of another size: *two dogs*, where each family may bring *one dog* (SPEC-005 §5.2).
 
-A number is compared with those that the sources give to the same noun, in sentences that speak of something else that the claim speaks
-of too. If none of them is the claim's, it is not the source's, wherever else in the sources the number stands.
+A number is compared with those that the sources give to the same noun, in sentences that speak of all that the claim speaks of: so many
+of some of them are another count. If none of them is the claim's, it is not the source's, wherever else in the sources the number stands.
 """
 
 from __future__ import annotations
@@ -16,26 +16,28 @@ from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 
 _YOURS = pattern(
-    r"\b(?:you have|you've|your|yours|i have|i've|my|if|only|instead|rather|more|fewer|other|another|extra)\b",
+    r"\b(?:you have|you've|your|yours|i have|i've|my|if|only|instead|rather|more|fewer|less|other|another|extra"
+    r"|about|around|roughly|nearly|almost|some|over|approximately|up to|in (?:two|three|four|five|six|seven|eight|nine|ten|\d+)|of (?:the|these|those|them))\b",
     ignore_case=True,
 )
 """What the user has, a case, or a comparison: none of it is a count of the sources'."""
 
 COUNT = "count"
-_LIGHT = frozenset(map(key, word_set("take bring get have allow permit need use carry hold total person")))
+_LIGHT = frozenset(map(key, word_set("take bring get have allow permit need use carry hold total person least most")))
 
 
 def counted(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     """Return the count of *claim* that its sources give otherwise, or ``None``."""
-    if not claim.counts or has_negator(claim.text) or _YOURS.search(claim.text):
+    nouns = [one.noun for one in claim.counts]
+    if not nouns or len(set(nouns)) < len(nouns) or has_negator(claim.text) or _YOURS.search(claim.text):
         return None
     for mine in claim.counts:
         told = [(its, source) for source in evidence.passages for its in source.counts if its.noun == mine.noun]
         if not told or any(its.amount == mine.amount for its, _ in told):
             continue
-        rest = claim.content - _LIGHT - {mine.noun}
+        rest = claim.content - _LIGHT - {mine.noun, key(mine.text.lower())}
         for its, source in told:
-            if len(rest & source.content) >= min(len(rest), 1) and not has_negator(source.text):
+            if rest <= source.content and not has_negator(source.text):
                 return Misbinding(
                     NUMBER_CHANGED, COUNT, its.text, mine.text, source.text, source.fact_id, about=claim.content
                 )

@@ -17,7 +17,7 @@ from interlock.dpe.document import Claim, Distortion, NliScores
 from interlock.dpe.grounding import attribution
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.follows import following
+from interlock.dpe.grounding.follows import Followed, following
 from interlock.dpe.grounding.placing.copied_rows import RowVerdict, row_verdict
 from interlock.dpe.grounding.placing.derivations import derived
 from interlock.dpe.grounding.placing.keyed import other_amounts
@@ -29,7 +29,7 @@ from interlock.dpe.grounding.placing.misplaced import (
     not_extreme_of_list,
     row_findings,
 )
-from interlock.dpe.grounding.placing.pins import Pinned, pinned
+from interlock.dpe.grounding.placing.pins import pinned
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, of_texts, scopes
 from interlock.dpe.grounding.placing.states import RecordStates, stated
 from interlock.dpe.grounding.support import Vocabulary
@@ -161,7 +161,7 @@ def _with_states(settled: Reckoning | None, of_states: RecordStates, claim: Clai
     )  # fmt: skip
 
 
-def _with_pins(settled: Reckoning | None, of_pins: Pinned) -> Reckoning | None:
+def _with_pins(settled: Reckoning | None, of_pins: Followed) -> Reckoning | None:
     """Return what is shown with the versions that the sources give to what a claim names, and with its days of the week."""
     if not (of_pins.settled or of_pins.moved):
         return settled

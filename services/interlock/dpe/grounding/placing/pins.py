@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from interlock.dpe.comparison.cues import NUMBER_CHANGED
 from interlock.dpe.document import Claim, Distortion, Fact
+from interlock.dpe.grounding.follows import Followed
 from interlock.dpe.grounding.placing.words import shared_start
 from interlock.dpe.text.wordlists import word_set
 
@@ -41,25 +42,11 @@ class Pin:
     exact: bool = False
 
 
-@dataclass(frozen=True)
-class Pinned:
-    """What pins say of a claim: its figures that are versions of what it names, and the versions that it gives wrongly."""
-
-    settled: frozenset[str] = frozenset()
-    moved: tuple[Distortion, ...] = ()
-    rest: bool = False
-    """Whether the claim denies what its source leaves out."""
-
-    def with_(self, other: Pinned) -> Pinned:
-        """Return what both say."""
-        return Pinned(self.settled | other.settled, (*self.moved, *other.moved), self.rest or other.rest)
-
-
-def pinned(claim: Claim, facts: Sequence[Fact]) -> Pinned:
+def pinned(claim: Claim, facts: Sequence[Fact]) -> Followed:
     """Return which versions of a claim the sources state for what it names, and which they state otherwise."""
     told = _pins(tuple((fact.id, fact.content) for fact in facts))
     if not told:
-        return Pinned()
+        return Followed()
     settled: set[str] = set()
     moved: list[Distortion] = []
     compared = _COMPARED.intersection(claim.text.casefold().split())
@@ -70,7 +57,7 @@ def pinned(claim: Claim, facts: Sequence[Fact]) -> Pinned:
             settled |= {version, match[0], f"{name} {version}"}
         elif own and not compared and all(pin.exact for pin in own) and any(pin.version == version for pin in told):
             moved.append(Distortion(NUMBER_CHANGED, own[0].written, match[0], own[0].fact_id, slot="version"))
-    return Pinned(frozenset(settled), tuple(moved))
+    return Followed(frozenset(settled), tuple(moved))
 
 
 def same_name(one: str, other: str) -> bool:

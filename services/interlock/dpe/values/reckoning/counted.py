@@ -23,7 +23,7 @@ _ENDS = frozenset({".", "!", "?", ";", "\n"})
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedThings:
     """A whole number, the stems of the words behind it, the sentence that it stands in, and how it is written."""
 
     amount: int
@@ -33,10 +33,10 @@ class Counted:
 
 
 @lru_cache(maxsize=512)
-def counts_in(text: str) -> tuple[Counted, ...]:
+def counts_in(text: str) -> tuple[CountedThings, ...]:
     """Return the whole numbers of a text that count something or stand alone. Quantities with a unit are none."""
     reading = read(text)
-    found: list[Counted] = []
+    found: list[CountedThings] = []
     for value in reading.values:
         if value.kind != NUMBER or value.unit or value.amount is None or value.amount != int(value.amount):
             continue
@@ -47,7 +47,7 @@ def counts_in(text: str) -> tuple[Counted, ...]:
             if token.kind != WORD or token.low in STOP:
                 break
             nouns.add(stem(token.low))
-        found.append(Counted(int(value.amount), frozenset(nouns), sentence, value.text))
+        found.append(CountedThings(int(value.amount), frozenset(nouns), sentence, value.text))
     return tuple(found)
 
 
@@ -60,7 +60,7 @@ def settled_counts(claim: str, sources: Sequence[str]) -> frozenset[str]:
     return frozenset(one.text for one in own if one.amount in set(_derived(one, told)))
 
 
-def _numbered(texts: Sequence[str]) -> Iterator[Counted]:
+def _numbered(texts: Sequence[str]) -> Iterator[CountedThings]:
     """Yield the counts of texts with their sentences numbered through."""
     before = 0
     for text in texts:
@@ -69,7 +69,7 @@ def _numbered(texts: Sequence[str]) -> Iterator[Counted]:
         before += 1 + sum(text.count(mark) for mark in _ENDS)
 
 
-def _derived(own: Counted, told: Sequence[Counted]) -> Iterator[int]:
+def _derived(own: CountedThings, told: Sequence[CountedThings]) -> Iterator[int]:
     """Yield sums and differences of the same things, what a part of them leaves, and so many of each."""
     alike = [one for one in told if one.nouns & own.nouns]
     if len(alike) > 1:
