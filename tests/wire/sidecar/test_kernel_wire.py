@@ -163,6 +163,36 @@ async def test_a_permit_that_comes_after_its_abort_is_refused(team):
     assert [one["type"] for one in await team.trace()][-1] == "KERNEL_ABORTED"
 
 
+@pytest.mark.req("KRN-1", "KRN-7")
+async def test_a_permit_that_was_taken_back_permits_nothing_when_it_is_asked_for_again(team):
+    """A retry of the permit comes after a person took it back: who asks is not told to act, since nothing is reserved any more."""
+    asked = {"action": "task", "key": "slow"}
+    assert (await team.post("permit", **asked)).json()["verdict"]["approved"]
+    assert (await team.post("permit", **asked)).json()["verdict"]["replayed"]
+    await team.post("abort", permit="slow", key="a1")
+    again = await team.post("permit", **asked)
+
+    assert (again.status_code, again.json()["reason"]) == (409, "KERNEL_PERMIT_ABORTED")
+    assert await team.spent() == 0
+
+
+@pytest.mark.req("KRN-1", "KRN-5", "KRN-7")
+async def test_an_irreversible_permit_stays_charged_when_its_saga_is_rolled_back(team):
+    """Its holder may have acted before it died: what it costs is not spent again, and a person is told."""
+    pay = {"id": "pay", "irreversible": True, "costs": [{"resource": "usd", "micros": 60 * UNIT}]}
+    await team.open(actions=[pay])
+    await team.post("begin-saga", lifetime_ms=60_000, key="saga")
+    permit = {"action": "pay", "key": "one", "saga": "saga"}
+    assert (await team.post("permit", **permit)).json()["verdict"]["approved"]
+    assert (await team.post("rollback", saga="saga", key="undo")).json()["verdict"]["approved"]
+
+    assert await team.spent() == 60 * UNIT
+    told = (await team.describe())["compensations"]
+    assert [(one["execution"], one["stuck"]) for one in told] == [("one", True)]
+    assert (await team.post("permit", **permit)).json()["reason"] == "KERNEL_PERMIT_ABORTED"
+    assert failed((await team.post("permit", action="pay", key="two")).json()["verdict"]) == ["BUDGET_EXCEEDED"]
+
+
 @pytest.mark.req("KRN-2", "KRN-5")
 async def test_rollback_undoes_exactly_and_refunds_apart(team):
     """T7: the state before, gross spending as it was, refunds beside it; once."""

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from interlock.client.kernel.calls import KernelCalls
 from interlock.client.kernel.model import ActionSpec, State, TraceEntry
+from interlock.client.kernel.permits import Permits
 
 R = TypeVar("R")
 
@@ -16,6 +17,7 @@ R = TypeVar("R")
 class _Kernel(Protocol):
     calls: KernelCalls
     name: str
+    permits: Permits
 
     def execute_in(
         self, saga: str, state: State, action: ActionSpec, reasoning_summary: str = ""
@@ -57,7 +59,7 @@ class Saga:
         told, key = self._kernel.decide(action, "permit", saga=self.key)
         _require(told, action.id)
         result = function()
-        self._kernel.calls.post(self._kernel.name, "confirm", {"permit": key, "key": uuid.uuid4().hex})
+        self._kernel.permits.confirm(key)
         return result
 
     def _settled(self, ask: str, purpose: str) -> None:

@@ -160,7 +160,7 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
     "KERNEL_RESOURCE_UNKNOWN": ("not_found", "the kernel has no resource of this name"),
     "KERNEL_EXECUTION_UNKNOWN": ("not_found", "no execution of this key can be undone"),
     "KERNEL_PERMIT_UNKNOWN": ("not_found", "no open permit has this key"),
-    "KERNEL_PERMIT_ABORTED": ("conflict", "the permit was aborted before it was there"),
+    "KERNEL_PERMIT_ABORTED": ("conflict", "the permit was taken back, or aborted before it was there: do not act"),
     "KERNEL_LEASE_UNKNOWN": ("not_found", "no lease has this key; it was returned, or ended"),
     "KERNEL_LEASE_FENCED": ("conflict", "the fence is of another grant"),
     "KERNEL_LEASE_EXPIRED": ("conflict", "the lease ended; what it did not return counts as spent"),

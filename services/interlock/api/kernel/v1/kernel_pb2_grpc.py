@@ -187,7 +187,7 @@ class KernelServiceServicer:
 
     def Permit(self, request, context):
         """Permit does the same before an action in the world; its cost is reserved and its effects hold until Confirm or Abort. A permit
-        that nobody settles counts as done.
+        that nobody settles counts as done. Asked again under its key after it was taken back: KERNEL_PERMIT_ABORTED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -56,7 +56,7 @@ class KernelServiceStub:
     """Execute checks, charges and commits a registered action in one step. A rejection is an answer, and recorded."""
     Permit: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.PermitRequest, _kernel_pb2.PermitResponse]
     """Permit does the same before an action in the world; its cost is reserved and its effects hold until Confirm or Abort. A permit
-    that nobody settles counts as done.
+    that nobody settles counts as done. Asked again under its key after it was taken back: KERNEL_PERMIT_ABORTED.
     """
     Confirm: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.ConfirmRequest, _kernel_pb2.ConfirmResponse]
     """Confirm settles a permit with what the action really cost, at most what was reserved."""
@@ -120,7 +120,7 @@ class KernelServiceAsyncStub(KernelServiceStub):
     """Execute checks, charges and commits a registered action in one step. A rejection is an answer, and recorded."""
     Permit: _aio.UnaryUnaryMultiCallable[_kernel_pb2.PermitRequest, _kernel_pb2.PermitResponse]  # type: ignore[assignment]
     """Permit does the same before an action in the world; its cost is reserved and its effects hold until Confirm or Abort. A permit
-    that nobody settles counts as done.
+    that nobody settles counts as done. Asked again under its key after it was taken back: KERNEL_PERMIT_ABORTED.
     """
     Confirm: _aio.UnaryUnaryMultiCallable[_kernel_pb2.ConfirmRequest, _kernel_pb2.ConfirmResponse]  # type: ignore[assignment]
     """Confirm settles a permit with what the action really cost, at most what was reserved."""
@@ -217,7 +217,7 @@ class KernelServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_kernel_pb2.PermitResponse, _abc.Awaitable[_kernel_pb2.PermitResponse]]:
         """Permit does the same before an action in the world; its cost is reserved and its effects hold until Confirm or Abort. A permit
-        that nobody settles counts as done.
+        that nobody settles counts as done. Asked again under its key after it was taken back: KERNEL_PERMIT_ABORTED.
         """
 
     @_abc_1.abstractmethod
