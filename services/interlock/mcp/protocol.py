@@ -44,7 +44,9 @@ def parsed(data: bytes | str, *, most: int) -> Message:
     if "method" in message and not isinstance(message["method"], str):
         raise invalid("MCP_MESSAGE_INVALID", "a method is a text")
     if message.get("method") not in _DECIDED and str(message.get("method")).strip().casefold() in _DECIDED:
-        raise invalid("MCP_MESSAGE_INVALID", "the name of a method is written in small letters, without spaces around it")
+        raise invalid(
+            "MCP_MESSAGE_INVALID", "the name of a method is written in small letters, without spaces around it"
+        )
     if misspelt(message, _MEMBERS) or ("method" in message and ("result" in message or "error" in message)):
         raise invalid(
             "MCP_MESSAGE_INVALID", "a message is a request or a response, and its keys are written in small letters"

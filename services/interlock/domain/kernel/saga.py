@@ -183,6 +183,8 @@ def settle(step: KernelStep) -> Stepped:
     job = CompensationDue.of_text(text)
     if job.state == "stuck" and "of_reviewers" in step.ask:
         return Stepped("KERNEL_REVIEWER_NEEDED", {})
+    if job.state == "due" and not job.attempts and step.ask["outcome"] == "done":
+        return Stepped("KERNEL_COMPENSATION_FENCED", {})  # nobody was given it to do
     outcomes: Mapping[str, Callable[[KernelStep, str, CompensationDue], Stepped]] = {
         "done": _done,
         "failed": _failed,

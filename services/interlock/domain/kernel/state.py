@@ -169,7 +169,10 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
     "KERNEL_SAGA_UNKNOWN": ("not_found", "no open saga has this key; it ended, or was rolled back"),
     "KERNEL_SAGA_EXPIRED": ("conflict", "the saga's time is over; it is rolled back"),
     "KERNEL_COMPENSATION_UNKNOWN": ("not_found", "nothing is to be compensated under this key"),
-    "KERNEL_COMPENSATION_FENCED": ("conflict", "the compensation is another's by now, or not one to try again"),
+    "KERNEL_COMPENSATION_FENCED": (
+        "conflict",
+        "the compensation is another's by now, was given to nobody yet, or is not one to try again",
+    ),
     "KERNEL_COMPENSATION_NOT_STUCK": ("conflict", "it is tried again, and not for a person to decide now"),
     "KERNEL_REVIEWER_NEEDED": (
         "forbidden",
@@ -188,7 +191,10 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
     "KERNEL_VARIABLE_RETYPED": ("conflict", "the variable is there with another type"),
     "KERNEL_ACTION_DIFFERS": ("conflict", "an action of this id is registered with another content"),
     "KERNEL_REGISTRY_CLOSED": ("forbidden", "the registry of this kernel is closed"),
-    "KERNEL_TOO_LARGE": ("exhausted", "a kernel has at most 1,024 variables, 1,024 actions and 49,152 bytes"),
+    "KERNEL_TOO_LARGE": (
+        "exhausted",
+        "a kernel has at most 2,048 variables and actions, and its definition 49,152 bytes",
+    ),
     "KERNEL_NOT_FOUND": ("not_found", "there is no kernel of this name for this caller"),
     "KERNEL_STATE_UNVERIFIED": ("unavailable", "the kernel must be restored from the audit log first"),
 }

@@ -256,6 +256,8 @@ local function settle()
   local job = job_of(key)
   if job.state == 'stuck' and ask.of_reviewers then
     return {'KERNEL_REVIEWER_NEEDED'}
+  elseif job.state ~= 'stuck' and job.attempts == 0 and ask.outcome == 'done' then -- nobody was given it to do
+    return {'KERNEL_COMPENSATION_FENCED'}
   elseif ask.outcome == 'done' then
     return compensated(key, job)
   elseif ask.outcome == 'retry' then

@@ -238,7 +238,7 @@ class KernelServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SettleCompensation(self, request, context):
-        """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it.
+        """SettleCompensation says how a compensation ended that was handed out. After five attempts it is stuck, until a person settles it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -75,7 +75,7 @@ class KernelServiceStub:
     ClaimCompensation: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.ClaimCompensationRequest, _kernel_pb2.ClaimCompensationResponse]
     """ClaimCompensation hands out the next compensation of a saga that was rolled back, at least once each, the last step first."""
     SettleCompensation: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.SettleCompensationRequest, _kernel_pb2.SettleCompensationResponse]
-    """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it."""
+    """SettleCompensation says how a compensation ended that was handed out. After five attempts it is stuck, until a person settles it."""
     TakeTicket: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.TakeTicketRequest, _kernel_pb2.TakeTicketResponse]
     """TakeTicket takes a place in the line of those whose actions were refused with KERNEL_VERSION_CHANGED again and again. While a ticket
     stands, an action on a version that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its
@@ -139,7 +139,7 @@ class KernelServiceAsyncStub(KernelServiceStub):
     ClaimCompensation: _aio.UnaryUnaryMultiCallable[_kernel_pb2.ClaimCompensationRequest, _kernel_pb2.ClaimCompensationResponse]  # type: ignore[assignment]
     """ClaimCompensation hands out the next compensation of a saga that was rolled back, at least once each, the last step first."""
     SettleCompensation: _aio.UnaryUnaryMultiCallable[_kernel_pb2.SettleCompensationRequest, _kernel_pb2.SettleCompensationResponse]  # type: ignore[assignment]
-    """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it."""
+    """SettleCompensation says how a compensation ended that was handed out. After five attempts it is stuck, until a person settles it."""
     TakeTicket: _aio.UnaryUnaryMultiCallable[_kernel_pb2.TakeTicketRequest, _kernel_pb2.TakeTicketResponse]  # type: ignore[assignment]
     """TakeTicket takes a place in the line of those whose actions were refused with KERNEL_VERSION_CHANGED again and again. While a ticket
     stands, an action on a version that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its
@@ -278,7 +278,7 @@ class KernelServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _kernel_pb2.SettleCompensationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_kernel_pb2.SettleCompensationResponse, _abc.Awaitable[_kernel_pb2.SettleCompensationResponse]]:
-        """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it."""
+        """SettleCompensation says how a compensation ended that was handed out. After five attempts it is stuck, until a person settles it."""
 
     @_abc_1.abstractmethod
     def TakeTicket(
