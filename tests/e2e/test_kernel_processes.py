@@ -249,7 +249,7 @@ async def test_the_command_line_shows_tries_and_executes(sidecar, capsys):
                 return ended.exit_code
 
         code = await asyncio.to_thread(command)
-        return code, capsys.readouterr().out
+        return code, "".join(capsys.readouterr())
 
     assert (await run("evaluate", "team", "task"))[0] == 0
     for number in range(10):
@@ -261,3 +261,18 @@ async def test_the_command_line_shows_tries_and_executes(sidecar, capsys):
     code, said = await run("watch", "team", "--once", "--after", "10")
     assert (code, said.count("KERNEL_EXECUTED"), said.count("BUDGET_EXCEEDED")) == (0, 1, 1)
     assert (await run("describe", "nothing"))[0] == 2
+    await team.post("open-child", child="writer", limits=[{"resource": "usd", "micros": UNIT}], key="child")
+    assert (await run("stop", "team", "task"))[0] == 2, "an ordinary action stops nothing"
+    assert (await run("stop", "team", "leave", "--child", "writer"))[0] == 0
+    assert [one["stopped"] for one in (await team.describe())["children"]] == [True]
+    assert (await run("stop", "team", "leave"))[0] == 0
+    assert "STOPPED" in (await run("describe", "team"))[1]
+
+
+@pytest.mark.req("KRN-1")
+def test_the_command_line_tells_the_key_of_a_call_without_an_answer(capsys):
+    """Whoever repeats it under another key would have it done twice."""
+    for command in (["execute", "team", "task"], ["stop", "team", "leave"]):
+        named = ["kernel", *command, "--key", "mine", "--url", "http://127.0.0.1:1"]
+        assert app(named, prog_name="interlock", standalone_mode=False) == 2
+        assert "repeat it with --key mine" in capsys.readouterr().err

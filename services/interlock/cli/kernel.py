@@ -10,20 +10,22 @@ from typing import Any
 
 import typer
 
-from interlock.cli.kernel_calls import NAME, URL, calls_of
+from interlock.cli.kernel_calls import NAME, URL, calls_of, repeatable
 from interlock.cli.kernel_simulation import simulate
 from interlock.cli.output import NEGATIVE, OK, Format, Output, plain, print_json, refusals, table
 from interlock.client.kernel.calls import KernelCalls, number, value_of
 
 app = typer.Typer(
-    help="Describe a kernel, try and execute its actions, watch its trace.",
+    help="Describe a kernel, try and execute its actions, watch its trace, stop it.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
 ACTION = typer.Argument(help="Id of a registered action.")
 KEY = typer.Option(
-    "", "--key", help="Idempotency key. Default: a new one; it is printed, so that the call can be repeated."
+    "",
+    "--key",
+    help="Idempotency key. Default: a new one; it is printed, without an answer too, so that the call can be repeated.",
 )
 AFTER = typer.Option(0, "--after", help="Number of the last record that is known.", min=0)
 ONCE = typer.Option(default=False, help="End after the records that are there.")
@@ -74,8 +76,24 @@ def execute(
 ) -> None:
     """Check, charge and commit an action. Exit 0: done. 1: rejected. 2: refused, or no answer: repeat it under its key."""
     key = key or uuid.uuid4().hex
-    with refusals(output), calls_of(url) as calls:
+    with refusals(output), repeatable(key), calls_of(url) as calls:
         told = calls.post(name, "execute", {"action": action, "key": key})
+    raise typer.Exit(_verdict({**told, "key": key}, told["verdict"], output))
+
+
+@app.command()
+def stop(  # noqa: PLR0917 - typer reads the options from it
+    name: str = NAME,
+    action: str = typer.Argument(help="Id of a registered emergency action."),
+    child: str = typer.Option("", "--child", help="Stop this child with all below it; its siblings go on."),
+    key: str = KEY,
+    url: str = URL,
+    output: Output = Format.TEXT,
+) -> None:
+    """Do an emergency action, and permit nothing more, for good. Exit 0: stopped. 2: refused, or no answer: repeat it under its key."""
+    key = key or uuid.uuid4().hex
+    with refusals(output), repeatable(key), calls_of(url) as calls:
+        told = calls.post(name, "emergency", {"action": action, "stop": True, "child": child, "key": key})
     raise typer.Exit(_verdict({**told, "key": key}, told["verdict"], output))
 
 

@@ -275,7 +275,8 @@ class KernelServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Emergency(self, request, context):
-        """Emergency records a registered emergency action, which is free and always allowed. With stop the kernel permits nothing more.
+        """Emergency records a registered emergency action, which is free and always allowed: Execute and Permit check it like any other. With
+        stop the kernel permits nothing more.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

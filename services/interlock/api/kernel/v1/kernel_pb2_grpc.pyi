@@ -88,7 +88,9 @@ class KernelServiceStub:
     Return: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.ReturnRequest, _kernel_pb2.ReturnResponse]
     """Return gives the unspent rest of a lease back. Refused after its expiry and the largest clock error (KERNEL_LEASE_EXPIRED)."""
     Emergency: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.EmergencyRequest, _kernel_pb2.EmergencyResponse]
-    """Emergency records a registered emergency action, which is free and always allowed. With stop the kernel permits nothing more."""
+    """Emergency records a registered emergency action, which is free and always allowed: Execute and Permit check it like any other. With
+    stop the kernel permits nothing more.
+    """
     Watch: _grpc.UnaryStreamMultiCallable[_kernel_pb2.WatchRequest, _kernel_pb2.WatchResponse]
     """Watch streams the sealed records of a kernel from a place on, and those to come."""
 
@@ -152,7 +154,9 @@ class KernelServiceAsyncStub(KernelServiceStub):
     Return: _aio.UnaryUnaryMultiCallable[_kernel_pb2.ReturnRequest, _kernel_pb2.ReturnResponse]  # type: ignore[assignment]
     """Return gives the unspent rest of a lease back. Refused after its expiry and the largest clock error (KERNEL_LEASE_EXPIRED)."""
     Emergency: _aio.UnaryUnaryMultiCallable[_kernel_pb2.EmergencyRequest, _kernel_pb2.EmergencyResponse]  # type: ignore[assignment]
-    """Emergency records a registered emergency action, which is free and always allowed. With stop the kernel permits nothing more."""
+    """Emergency records a registered emergency action, which is free and always allowed: Execute and Permit check it like any other. With
+    stop the kernel permits nothing more.
+    """
     Watch: _aio.UnaryStreamMultiCallable[_kernel_pb2.WatchRequest, _kernel_pb2.WatchResponse]  # type: ignore[assignment]
     """Watch streams the sealed records of a kernel from a place on, and those to come."""
 
@@ -321,7 +325,9 @@ class KernelServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _kernel_pb2.EmergencyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_kernel_pb2.EmergencyResponse, _abc.Awaitable[_kernel_pb2.EmergencyResponse]]:
-        """Emergency records a registered emergency action, which is free and always allowed. With stop the kernel permits nothing more."""
+        """Emergency records a registered emergency action, which is free and always allowed: Execute and Permit check it like any other. With
+        stop the kernel permits nothing more.
+        """
 
     @_abc_1.abstractmethod
     def Watch(
