@@ -380,10 +380,32 @@ async def test_bad_input_has_a_reason_and_changes_nothing(team, sidecar):
         headers={**team.headers, "content-type": "application/json"},
     )
     assert nan.status_code == 400
+    twice = await sidecar.client.get("/crp/v3/kernel/team/trace?after=1&after=2", headers=team.headers)
+    assert (twice.status_code, twice.json()["reason"]) == (400, "INVALID_PARAMETER")
     for after in (2**63, 10**19 - 1, -1):
         beyond = await sidecar.client.get(f"/crp/v3/kernel/team/trace?after={after}", headers=team.headers)
         assert (beyond.status_code, beyond.json()["reason"]) == (400, "KERNEL_PLACE_INVALID")
     assert await team.describe() == before
+
+
+LEASE = {"resource": "usd", "key": "k"}
+ODD = [
+    ("lease", {**LEASE, "lifetimeMs": "1_000"}, "KERNEL_NUMBER_INVALID"),
+    ("lease", {**LEASE, "lifetimeMs": 1000.0}, "KERNEL_NUMBER_INVALID"),
+    ("lease", {**LEASE, "lifetimeMs": 1000, "wantedMicros": "+1"}, "KERNEL_NUMBER_INVALID"),
+    ("lease", {**LEASE, "lifetimeMs": 1000, "lifetime_ms": 2000}, "KERNEL_REQUEST_INVALID"),
+    ("settle-compensation", {"execution": "x", "outcome": 1.9, "key": "k"}, "KERNEL_NUMBER_INVALID"),
+    ("settle-compensation", {"execution": "x", "outcome": True, "key": "k"}, "KERNEL_NUMBER_INVALID"),
+]
+
+
+@pytest.mark.req("KRN-1", "KRN-13")
+@pytest.mark.parametrize(("ask", "body", "reason"), ODD)
+async def test_a_field_is_read_one_way_by_either_of_its_names(team, ask, body, reason):
+    """A number in a form of its own, a choice that is cut to one, and a field that stands twice are refused, and grant nothing."""
+    answer = await team.post(ask, **body)
+    assert (answer.status_code, answer.json().get("reason")) == (400, reason), answer.text
+    assert (await team.describe())["sequence"] == "1"
 
 
 @pytest.mark.req("KRN-13")
