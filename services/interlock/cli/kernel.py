@@ -35,18 +35,19 @@ app.command()(simulate)
 WATCHED_EVERY_S = 0.5
 _PERMITTED = "P"
 """State of an execution that is permitted and not settled, as a kernel's records have it."""
-_RESOURCES = ("resource", "limit", "spent", "refunded", "leased", "left")
+_RESOURCES = ("resource", "limit", "spent", "refunded", "leased", "left", "")
 
 
 @app.command()
 def describe(name: str = NAME, url: str = URL, output: Output = Format.TEXT) -> None:
-    """Show resources, state, invariants and actions. Exit 0: shown. 2: there is no such kernel, or no answer."""
+    """Show resources, those of children too, state, invariants and actions. Exit 0: shown. 2: there is no such kernel, or no answer."""
     with refusals(output), calls_of(url) as calls:
         shown = calls.describe(name)
     if output is Format.JSON:
         print_json(shown)
         return
     rows = [_RESOURCES, *(_resource(one) for one in shown["resources"])]
+    rows += [_resource(one, child) for child in shown["children"] for one in child["resources"]]
     state = [f"  {name} = {value_of(value)!r}" for name, value in sorted(shown["state"].items())]
     rules = [
         f"  {one['name']}: {one['expression'] or 'predicate of the callers'}"
@@ -212,9 +213,11 @@ def _open_permits(calls: KernelCalls, name: str) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _resource(one: Mapping[str, Any]) -> tuple[str, ...]:
+def _resource(one: Mapping[str, Any], child: Mapping[str, Any] | None = None) -> tuple[str, ...]:
     figures = ("limit", "gross", "refunded", "leased", "remaining")
-    return (one["name"], *(str(number(one[f"{figure}_micros"])) for figure in figures))
+    name = f"{child['name']}/{one['name']}" if child else one["name"]
+    stopped = "STOPPED" if child and child["stopped"] else ""
+    return (name, *(str(number(one[f"{figure}_micros"])) for figure in figures), stopped)
 
 
 def _compensation(one: Mapping[str, Any]) -> tuple[str, ...]:
