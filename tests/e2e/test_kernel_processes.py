@@ -6,8 +6,11 @@ import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any
 
+import httpx
 import pytest
 import typer
 
@@ -176,6 +179,61 @@ async def test_safe_calls_a_function_as_often_as_the_shared_budget_allows(sideca
     assert shown["state"]["call_count"] == {"number_micros": str(4 * UNIT)}
 
 
+class Deaf(KernelCalls):
+    """A way to the kernel on which an answer can be lost, and that can be cut altogether."""
+
+    lost, cut = "permit", False
+
+    def post(self, kernel: str, ask: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        told = super().post(kernel, ask, body)
+        if ask == self.lost:
+            raise httpx.ReadTimeout("lost by the test")
+        return told
+
+    def post_once(self, kernel: str, ask: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        if self.cut:
+            raise httpx.ConnectError("cut by the test")
+        return super().post_once(kernel, ask, body)
+
+
+@pytest.mark.req("KRN-8", "KRN-7")
+@pytest.mark.parametrize("cut", [False, True])
+async def test_a_call_whose_permit_was_not_answered_is_not_made_and_charges_nothing(sidecar, cut):
+    """The permit is there, and its answer is lost: it is taken back at once, or before the next call where the kernel was silent."""
+    shared, called = KernelClient(sidecar.client, "shared"), list[int]()
+
+    def run() -> None:
+        calls = Deaf(sidecar.http)
+        calls.cut = cut
+        function = safe(20.0, cost_per_call=5.0, action_name="call", name="shared", calls=calls)(called.append)
+        with pytest.raises(httpx.ReadTimeout):
+            function(1)
+        calls.cut, calls.lost = False, ""
+        if cut:
+            function(2)
+        calls.close()
+
+    await asyncio.to_thread(run)
+    assert called == ([2] if cut else [])
+    assert await shared.spent("budget") == (5 * UNIT if cut else 0)
+
+
+@pytest.mark.req("KRN-8", "KRN-7")
+async def test_a_call_that_was_made_gives_its_result_though_nobody_confirms_it(sidecar):
+    """What the function returned is not lost with the answer to its confirmation: a second call would do its work again."""
+
+    def run() -> str:
+        calls = Deaf(sidecar.http)
+        calls.lost = "confirm"
+        try:
+            return safe(20.0, cost_per_call=5.0, action_name="call", name="shared", calls=calls)(lambda: "done")()
+        finally:
+            calls.close()
+
+    assert await asyncio.to_thread(run) == "done"
+    assert await KernelClient(sidecar.client, "shared").spent("budget") == 5 * UNIT
+
+
 @pytest.mark.req("KRN-1")
 async def test_the_command_line_shows_tries_and_executes(sidecar, capsys):
     """describe, evaluate, execute and watch at a real sidecar; the exit code is the verdict."""
@@ -191,7 +249,7 @@ async def test_the_command_line_shows_tries_and_executes(sidecar, capsys):
                 return ended.exit_code
 
         code = await asyncio.to_thread(command)
-        return code, capsys.readouterr().out
+        return code, "".join(capsys.readouterr())
 
     assert (await run("evaluate", "team", "task"))[0] == 0
     for number in range(10):
@@ -203,3 +261,19 @@ async def test_the_command_line_shows_tries_and_executes(sidecar, capsys):
     code, said = await run("watch", "team", "--once", "--after", "10")
     assert (code, said.count("KERNEL_EXECUTED"), said.count("BUDGET_EXCEEDED")) == (0, 1, 1)
     assert (await run("describe", "nothing"))[0] == 2
+    await team.post("open-child", child="writer", limits=[{"resource": "usd", "micros": UNIT}], key="child")
+    assert (await run("stop", "team", "task"))[0] == 2, "an ordinary action stops nothing"
+    assert (await run("stop", "team", "leave", "--child", "writer"))[0] == 0
+    writer = next(line for line in (await run("describe", "team"))[1].splitlines() if line.startswith("writer/usd"))
+    assert writer.split() == ["writer/usd", "1", "0", "0", "0", "1", "STOPPED"]
+    assert (await run("stop", "team", "leave"))[0] == 0
+    assert "STOPPED" in (await run("describe", "team"))[1]
+
+
+@pytest.mark.req("KRN-1")
+def test_the_command_line_tells_the_key_of_a_call_without_an_answer(capsys):
+    """Whoever repeats it under another key would have it done twice."""
+    for command in (["execute", "team", "task"], ["stop", "team", "leave"]):
+        named = ["kernel", *command, "--key", "mine", "--url", "http://127.0.0.1:1"]
+        assert app(named, prog_name="interlock", standalone_mode=False) == 2
+        assert "repeat it with --key mine" in capsys.readouterr().err

@@ -117,6 +117,33 @@ async def test_the_saga_of_a_process_that_was_killed_is_rolled_back_by_another(s
 
 
 @pytest.mark.req("KRN-5")
+async def test_what_was_handed_out_to_nobody_is_not_done(sidecar, kernel):
+    """Until somebody claimed it nobody can have made up for the step; a handler that outlives its claim does not end the others' work."""
+    made: list[str] = []
+
+    def run() -> int:
+        with pytest.raises(OSError, match="later"), kernel.saga() as saga:
+            saga.execute(State({"booked": 0}), BOOK)
+            raise OSError("later")
+        step = kernel.calls.describe("trip")["compensations"][0]["execution"]
+        body = {"execution": step, "outcome": "OUTCOME_DONE", "key": "early"}
+        with pytest.raises(InterlockError) as refused:
+            kernel.calls.post("trip", "settle-compensation", body)
+        assert refused.value.reason == "KERNEL_COMPENSATION_FENCED"
+
+        def slow(execution: str) -> None:
+            made.append(execution)
+            kernel.calls.post("trip", "settle-compensation", body | {"key": "person"})
+
+        assert kernel.compensate({"unbook": slow}) == 0, "a person noted it while the handler ran"
+        return kernel.compensate({"unbook": made.append})
+
+    assert await asyncio.to_thread(run) == 0
+    assert len(made) == 1
+    assert await asyncio.to_thread(kernel.state) == State({"booked": 0, "notes": []})
+
+
+@pytest.mark.req("KRN-5")
 async def test_a_person_is_told_of_what_nobody_can_make_up_for(sidecar, kernel, capsys):
     """An action that cannot be undone and has no compensation is stuck at once; the command line shows it and settles it."""
     send = ActionSpec("send", "Send", cost=1.0, reversible=False)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import httpx
 import pytest
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from interlock.client.errors import InterlockError
@@ -58,7 +58,7 @@ class Deaf(KernelCalls):
 
 
 @asynccontextmanager
-async def proxied(sidecar, tmp_path, answer: JSONResponse, way: type[KernelCalls] = KernelCalls):
+async def proxied(sidecar, tmp_path, answer: Response, way: type[KernelCalls] = KernelCalls):
     """A client of the proxy before a server that gives *answer* to whatever it is asked."""
 
     async def said(_request):
@@ -105,6 +105,32 @@ async def test_a_permit_whose_answer_was_lost_is_taken_back(sidecar, tmp_path):
         told = (await agent.post("/mcp", json=call("believed"))).json()["result"]
     assert told["_meta"] == {"interlock/reason": "MCP_KERNEL_UNAVAILABLE"}
     assert await kernel.spent() == 0
+
+
+NOTE = b'id: 7\ndata: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\n\n'
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Response(status_code=202), *(Response(body, media_type="text/event-stream") for body in (b"", NOTE, b"data: {}"))],
+    ids=["accepted", "no event", "another event", "half an event"],
+)
+async def test_a_server_that_ends_its_answer_before_it_came_is_said(sidecar, tmp_path, answer):
+    """No agent waits for an answer that cannot come: it is told that the tool may have done its work, and the call counts."""
+    kernel = await shop(sidecar)
+    async with proxied(sidecar, tmp_path, answer) as agent:
+        told = (await agent.post("/mcp", json=call("believed"))).text
+    assert '"isError":true' in told
+    assert "Whether the tool did its work is not known" in told
+    assert await kernel.spent() == 5 * UNIT
+
+
+async def test_a_stream_that_can_be_gone_on_with_is_no_answer_yet(sidecar, tmp_path):
+    """A server may end the stream of a session behind an id, and answer on another one: the agent is told nothing of its own."""
+    await shop(sidecar)
+    async with proxied(sidecar, tmp_path, Response(NOTE, media_type="text/event-stream")) as agent:
+        told = (await agent.post("/mcp", json=call("believed"), headers={"mcp-session-id": "one"})).text
+    assert "isError" not in told
 
 
 class Slow(KernelCalls):

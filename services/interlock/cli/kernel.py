@@ -10,20 +10,22 @@ from typing import Any
 
 import typer
 
-from interlock.cli.kernel_calls import NAME, URL, calls_of
+from interlock.cli.kernel_calls import NAME, URL, calls_of, repeatable
 from interlock.cli.kernel_simulation import simulate
 from interlock.cli.output import NEGATIVE, OK, Format, Output, plain, print_json, refusals, table
 from interlock.client.kernel.calls import KernelCalls, number, value_of
 
 app = typer.Typer(
-    help="Describe a kernel, try and execute its actions, watch its trace.",
+    help="Describe a kernel, try and execute its actions, watch its trace, stop it.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
 ACTION = typer.Argument(help="Id of a registered action.")
 KEY = typer.Option(
-    "", "--key", help="Idempotency key. Default: a new one; it is printed, so that the call can be repeated."
+    "",
+    "--key",
+    help="Idempotency key. Default: a new one; it is printed, without an answer too, so that the call can be repeated.",
 )
 AFTER = typer.Option(0, "--after", help="Number of the last record that is known.", min=0)
 ONCE = typer.Option(default=False, help="End after the records that are there.")
@@ -33,18 +35,19 @@ app.command()(simulate)
 WATCHED_EVERY_S = 0.5
 _PERMITTED = "P"
 """State of an execution that is permitted and not settled, as a kernel's records have it."""
-_RESOURCES = ("resource", "limit", "spent", "refunded", "leased", "left")
+_RESOURCES = ("resource", "limit", "spent", "refunded", "leased", "left", "")
 
 
 @app.command()
 def describe(name: str = NAME, url: str = URL, output: Output = Format.TEXT) -> None:
-    """Show resources, state, invariants and actions. Exit 0: shown. 2: there is no such kernel, or no answer."""
+    """Show resources, those of children too, state, invariants and actions. Exit 0: shown. 2: there is no such kernel, or no answer."""
     with refusals(output), calls_of(url) as calls:
         shown = calls.describe(name)
     if output is Format.JSON:
         print_json(shown)
         return
     rows = [_RESOURCES, *(_resource(one) for one in shown["resources"])]
+    rows += [_resource(one, child) for child in shown["children"] for one in child["resources"]]
     state = [f"  {name} = {value_of(value)!r}" for name, value in sorted(shown["state"].items())]
     rules = [
         f"  {one['name']}: {one['expression'] or 'predicate of the callers'}"
@@ -74,8 +77,24 @@ def execute(
 ) -> None:
     """Check, charge and commit an action. Exit 0: done. 1: rejected. 2: refused, or no answer: repeat it under its key."""
     key = key or uuid.uuid4().hex
-    with refusals(output), calls_of(url) as calls:
+    with refusals(output), repeatable(key), calls_of(url) as calls:
         told = calls.post(name, "execute", {"action": action, "key": key})
+    raise typer.Exit(_verdict({**told, "key": key}, told["verdict"], output))
+
+
+@app.command()
+def stop(  # noqa: PLR0917 - typer reads the options from it
+    name: str = NAME,
+    action: str = typer.Argument(help="Id of a registered emergency action."),
+    child: str = typer.Option("", "--child", help="Stop this child with all below it; its siblings go on."),
+    key: str = KEY,
+    url: str = URL,
+    output: Output = Format.TEXT,
+) -> None:
+    """Do an emergency action, and permit nothing more, for good. Exit 0: stopped. 2: refused, or no answer: repeat it under its key."""
+    key = key or uuid.uuid4().hex
+    with refusals(output), repeatable(key), calls_of(url) as calls:
+        told = calls.post(name, "emergency", {"action": action, "stop": True, "child": child, "key": key})
     raise typer.Exit(_verdict({**told, "key": key}, told["verdict"], output))
 
 
@@ -194,9 +213,11 @@ def _open_permits(calls: KernelCalls, name: str) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _resource(one: Mapping[str, Any]) -> tuple[str, ...]:
+def _resource(one: Mapping[str, Any], child: Mapping[str, Any] | None = None) -> tuple[str, ...]:
     figures = ("limit", "gross", "refunded", "leased", "remaining")
-    return (one["name"], *(str(number(one[f"{figure}_micros"])) for figure in figures))
+    name = f"{child['name']}/{one['name']}" if child else one["name"]
+    stopped = "STOPPED" if child and child["stopped"] else ""
+    return (name, *(str(number(one[f"{figure}_micros"])) for figure in figures), stopped)
 
 
 def _compensation(one: Mapping[str, Any]) -> tuple[str, ...]:

@@ -49,3 +49,16 @@ def calls_of(url: str) -> Iterator[KernelCalls]:
         ) from None
     finally:
         calls.close()
+
+
+@contextmanager
+def repeatable(key: str) -> Iterator[None]:
+    """Tell the key of a call that was not answered: it may have been done, and under its key it is done once."""
+    try:
+        yield
+    except Refused as refused:
+        if refused.kind is not Kind.UNAVAILABLE:
+            raise
+        hint = "; ".join(filter(None, [refused.metadata.get("hint", ""), f"then repeat it with --key {key}"]))
+        told = {**refused.metadata, "key": key, "hint": hint}
+        raise Refused(refused.kind, refused.reason, refused.message, metadata=told) from None

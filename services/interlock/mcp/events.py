@@ -27,6 +27,11 @@ class StreamEvent:
         """The data as one text."""
         return "\n".join(self.data)
 
+    @property
+    def has_id(self) -> bool:
+        """Whether a reader can go on behind it in another stream."""
+        return any(line.startswith("id") for line in self.lines)
+
     def written(self, data: str | None = None) -> bytes:
         """Return the event for a stream, with other *data* where it is given."""
         parts = [data] if data is not None else self.data

@@ -162,7 +162,7 @@ class HttpProxy:
             return await self._whole(response)
         if _type(response) == "text/event-stream":
             return self._streamed(request, response, one)
-        if response.status_code == 202:
+        if response.status_code == 202 and request.headers.get(SESSION):  # its answer may come by the session's stream
             return await self._whole(response)
         if _type(response) != "application/json":
             # Some clients take `application/json2` for JSON: what is not read here reaches no agent as an answer.
@@ -213,10 +213,11 @@ class HttpProxy:
         self, request: Request, response: httpx.Response, one: OpenRequest | None
     ) -> AsyncIterator[bytes]:
         deadline = one.deadline if one else None
-        failed: Refused | None = None
+        failed, resumes = _gone(None), False
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic()) if deadline else None):
                 async for event in events(response.aiter_raw(), most=self._most):
+                    resumes = resumes or event.has_id
                     if not event.text:
                         yield event.written()
                     elif (told := self._event(request, event.text, one)) is not None:
@@ -227,7 +228,7 @@ class HttpProxy:
             failed = _gone(error)
         finally:
             await response.aclose()
-        if one and failed and not one.is_answered and not _resumes(request, failed):
+        if one and not one.is_answered and not (resumes and _is_left_open(request, failed)):
             self._closed(request, one)
             yield b"event: message\ndata: " + protocol.written(one.late(failed)) + b"\n\n"
 
@@ -317,12 +318,12 @@ def _has_result(body: bytes) -> bool:
     return not isinstance(read, dict) or "result" in {name.casefold() for name in read}
 
 
-def _resumes(request: Request, failed: Refused) -> bool:
-    """Tell whether the answer may still come: by the session's stream, unless it is too late or too large."""
+def _is_left_open(request: Request, failed: Refused) -> bool:
+    """Tell whether the answer may still come: by a stream of the session, unless it is too late or too large."""
     return bool(request.headers.get(SESSION)) and failed.reason == "MCP_SERVER_GONE"
 
 
-def _gone(error: Exception) -> Refused:
+def _gone(error: Exception | None) -> Refused:
     if isinstance(error, TimeoutError | httpx.TimeoutException):
         return unavailable("MCP_TIMEOUT", "the tool did not answer in time")
     return unavailable("MCP_SERVER_GONE", "the tool server broke off before it answered")

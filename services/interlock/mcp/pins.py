@@ -14,8 +14,9 @@ from typing import Any
 
 from interlock.domain.errors import Refused, forbidden, invalid, not_found
 
-LARGEST_FILE = 4 << 20
 MOST_TOOLS = 4_096
+LARGEST_FILE = 16 << 20
+"""More than so many tools of the longest names need, so that no server can make a file that is not read again."""
 
 
 class Trust(StrEnum):

@@ -23,6 +23,7 @@ NO_CALL = "The tool was not called, and nothing was done."
 DEEPEST = 128
 """Levels of objects and lists in a message. Far below what the parser takes, so that what was read can be written too."""
 
+_DECIDED = frozenset({CALL, LIST})
 _MEMBERS = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 _OF_CALL = frozenset({"name", "arguments"})
 PERHAPS_DONE = "Whether the tool did its work is not known; it is charged as if it had. Look before you call it again."
@@ -42,6 +43,10 @@ def parsed(data: bytes | str, *, most: int) -> Message:
         raise invalid("MCP_MESSAGE_INVALID", "a message is one object of JSON-RPC 2.0; batches are not taken")
     if "method" in message and not isinstance(message["method"], str):
         raise invalid("MCP_MESSAGE_INVALID", "a method is a text")
+    if message.get("method") not in _DECIDED and str(message.get("method")).strip().casefold() in _DECIDED:
+        raise invalid(
+            "MCP_MESSAGE_INVALID", "the name of a method is written in small letters, without spaces around it"
+        )
     if misspelt(message, _MEMBERS) or ("method" in message and ("result" in message or "error" in message)):
         raise invalid(
             "MCP_MESSAGE_INVALID", "a message is a request or a response, and its keys are written in small letters"

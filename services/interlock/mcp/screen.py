@@ -9,7 +9,7 @@ from interlock.mcp import protocol
 from interlock.mcp.gate import CallGate, GivenPermit
 from interlock.mcp.mapping import ToolMapping, field_of
 from interlock.mcp.pins import Pins
-from interlock.mcp.planning import planned
+from interlock.mcp.planning import LONGEST_TOOL, planned
 from interlock.mcp.protocol import Message
 
 _OF_LISTING = frozenset({"tools", "nextCursor"})
@@ -68,5 +68,9 @@ class Screen:
 
 
 def _is_named(tool: Any) -> bool:
-    """Tell whether a definition has one name for every reader: with ``Name`` beside ``name`` it would be pinned as one tool and read as another."""
-    return isinstance(tool, dict) and isinstance(tool.get("name"), str) and protocol.misspelt(tool, {"name"}) is None
+    """Tell whether a definition has one name for every reader, of a length that can be called and pinned.
+
+    With ``Name`` beside ``name`` it would be pinned as one tool and read as another.
+    """
+    name = tool.get("name") if isinstance(tool, dict) else None
+    return isinstance(name, str) and len(name) <= LONGEST_TOOL and protocol.misspelt(tool, {"name"}) is None

@@ -39,6 +39,12 @@ def test_a_message_that_others_read_otherwise_is_refused(more):
     assert reason({**CALL, "method": "ping", **more}) == "MCP_MESSAGE_INVALID"
 
 
+@pytest.mark.parametrize("method", ["tools/Call", "TOOLS/CALL", " tools/call", "tools/call\n", "tools/List"])
+def test_a_method_that_others_take_for_a_call_or_a_listing_is_refused(method):
+    """A server that goes by it in other letters would be called without a permit, or list tools that nobody pinned."""
+    assert reason({**CALL, "method": method}) == "MCP_MESSAGE_INVALID"
+
+
 @pytest.mark.parametrize("more", [{"Name": "transfer"}, {"Arguments": {"amount": 1000}}])
 def test_a_call_that_others_read_otherwise_is_refused(more):
     """The name or the arguments a second time, in other letters."""
@@ -92,3 +98,14 @@ def test_a_listing_that_others_read_otherwise_shows_no_tool(tmp_path, result):
     screen = Screen(None, read("tools: []"), Pins(tmp_path / "pins.json"))
     told = screen.listed({"jsonrpc": "2.0", "id": 1, "result": result})
     assert "pay" not in json.dumps(told)
+
+
+def test_no_server_can_make_pins_that_are_not_read_again(tmp_path):
+    """Names too long to be called are shown and kept nowhere; as many of the longest as are kept fit into the file."""
+    screen = Screen(None, read("tools: []"), Pins(tmp_path / "pins.json"))
+    long = screen.listed({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "x" * 5_000_000}, {"name": "pay"}]}})
+    assert long["result"]["tools"] == [{"name": "pay"}]
+    for page in range(5):
+        tools = [{"name": "\U0001f600" * 195 + f"{page}{number:04}"} for number in range(1_000)]
+        screen.listed({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}})
+    Pins(tmp_path / "pins.json").check("pay")

@@ -163,6 +163,36 @@ async def test_a_permit_that_comes_after_its_abort_is_refused(team):
     assert [one["type"] for one in await team.trace()][-1] == "KERNEL_ABORTED"
 
 
+@pytest.mark.req("KRN-1", "KRN-7")
+async def test_a_permit_that_was_taken_back_permits_nothing_when_it_is_asked_for_again(team):
+    """A retry of the permit comes after a person took it back: who asks is not told to act, since nothing is reserved any more."""
+    asked = {"action": "task", "key": "slow"}
+    assert (await team.post("permit", **asked)).json()["verdict"]["approved"]
+    assert (await team.post("permit", **asked)).json()["verdict"]["replayed"]
+    await team.post("abort", permit="slow", key="a1")
+    again = await team.post("permit", **asked)
+
+    assert (again.status_code, again.json()["reason"]) == (409, "KERNEL_PERMIT_ABORTED")
+    assert await team.spent() == 0
+
+
+@pytest.mark.req("KRN-1", "KRN-5", "KRN-7")
+async def test_an_irreversible_permit_stays_charged_when_its_saga_is_rolled_back(team):
+    """Its holder may have acted before it died: what it costs is not spent again, and a person is told."""
+    pay = {"id": "pay", "irreversible": True, "costs": [{"resource": "usd", "micros": 60 * UNIT}]}
+    await team.open(actions=[pay])
+    await team.post("begin-saga", lifetime_ms=60_000, key="saga")
+    permit = {"action": "pay", "key": "one", "saga": "saga"}
+    assert (await team.post("permit", **permit)).json()["verdict"]["approved"]
+    assert (await team.post("rollback", saga="saga", key="undo")).json()["verdict"]["approved"]
+
+    assert await team.spent() == 60 * UNIT
+    told = (await team.describe())["compensations"]
+    assert [(one["execution"], one["stuck"]) for one in told] == [("one", True)]
+    assert (await team.post("permit", **permit)).json()["reason"] == "KERNEL_PERMIT_ABORTED"
+    assert failed((await team.post("permit", action="pay", key="two")).json()["verdict"]) == ["BUDGET_EXCEEDED"]
+
+
 @pytest.mark.req("KRN-2", "KRN-5")
 async def test_rollback_undoes_exactly_and_refunds_apart(team):
     """T7: the state before, gross spending as it was, refunds beside it; once."""
@@ -350,10 +380,32 @@ async def test_bad_input_has_a_reason_and_changes_nothing(team, sidecar):
         headers={**team.headers, "content-type": "application/json"},
     )
     assert nan.status_code == 400
+    twice = await sidecar.client.get("/crp/v3/kernel/team/trace?after=1&after=2", headers=team.headers)
+    assert (twice.status_code, twice.json()["reason"]) == (400, "INVALID_PARAMETER")
     for after in (2**63, 10**19 - 1, -1):
         beyond = await sidecar.client.get(f"/crp/v3/kernel/team/trace?after={after}", headers=team.headers)
         assert (beyond.status_code, beyond.json()["reason"]) == (400, "KERNEL_PLACE_INVALID")
     assert await team.describe() == before
+
+
+LEASE = {"resource": "usd", "key": "k"}
+ODD = [
+    ("lease", {**LEASE, "lifetimeMs": "1_000"}, "KERNEL_NUMBER_INVALID"),
+    ("lease", {**LEASE, "lifetimeMs": 1000.0}, "KERNEL_NUMBER_INVALID"),
+    ("lease", {**LEASE, "lifetimeMs": 1000, "wantedMicros": "+1"}, "KERNEL_NUMBER_INVALID"),
+    ("lease", {**LEASE, "lifetimeMs": 1000, "lifetime_ms": 2000}, "KERNEL_REQUEST_INVALID"),
+    ("settle-compensation", {"execution": "x", "outcome": 1.9, "key": "k"}, "KERNEL_NUMBER_INVALID"),
+    ("settle-compensation", {"execution": "x", "outcome": True, "key": "k"}, "KERNEL_NUMBER_INVALID"),
+]
+
+
+@pytest.mark.req("KRN-1", "KRN-13")
+@pytest.mark.parametrize(("ask", "body", "reason"), ODD)
+async def test_a_field_is_read_one_way_by_either_of_its_names(team, ask, body, reason):
+    """A number in a form of its own, a choice that is cut to one, and a field that stands twice are refused, and grant nothing."""
+    answer = await team.post(ask, **body)
+    assert (answer.status_code, answer.json().get("reason")) == (400, reason), answer.text
+    assert (await team.describe())["sequence"] == "1"
 
 
 @pytest.mark.req("KRN-13")

@@ -39,29 +39,34 @@ class KernelCalls:
 
     def post(self, kernel: str, ask: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Ask, and return the answer. Raises ``InterlockError`` with the reason of a refusal."""
-        return self._asked("POST", f"{_path(kernel)}/{ask}", dict(body))
+        return self._asked("POST", f"{_path(kernel)}/{ask}", dict(body), self._retries)
+
+    def post_once(self, kernel: str, ask: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask without a repetition: for what can wait where there is no answer."""
+        return self._asked("POST", f"{_path(kernel)}/{ask}", dict(body), 0)
 
     def describe(self, kernel: str) -> dict[str, Any]:
         """Return a kernel as it stands."""
-        return self._asked("GET", _path(kernel), None)
+        return self._asked("GET", _path(kernel), None, self._retries)
 
     def trace(self, kernel: str, after: int = 0) -> list[dict[str, Any]]:
         """Return the sealed records after one."""
-        found: list[dict[str, Any]] = self._asked("GET", f"{_path(kernel)}/trace?after={after}", None)["records"]
+        told = self._asked("GET", f"{_path(kernel)}/trace?after={after}", None, self._retries)
+        found: list[dict[str, Any]] = told["records"]
         return found
 
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
 
-    def _asked(self, method: str, path: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
-        for left in range(self._retries, -1, -1):
+    def _asked(self, method: str, path: str, body: Mapping[str, Any] | None, retries: int) -> dict[str, Any]:
+        for left in range(retries, -1, -1):
             try:
                 response = self._http.request(method, path, json=body, headers=self._headers)
             except httpx.TransportError:
                 if not left:
                     raise
-                pause(self._retries - left)
+                pause(retries - left)
                 continue
             if response.status_code < 300:
                 answer: dict[str, Any] = response.json()
@@ -69,7 +74,7 @@ class KernelCalls:
             error = _error(response)
             if response.status_code < 500 or not left:
                 raise error
-            pause(self._retries - left)
+            pause(retries - left)
         raise AssertionError("the last try answers or raises")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -33,7 +32,8 @@ def safe(
     """Charge each call before it is made; raise ``SafetyViolation`` instead where it is not permitted.
 
     Invariants see ``call_count`` and ``total_cost``. A call is a permit: confirmed when the function returns; one that raises, or whose
-    process dies, counts as made. *kernel* are further arguments of ``SafetyKernel``, such as *name*.
+    process dies, counts as made; one whose permit was not answered is not made, and charges nothing. *kernel* are further arguments of
+    ``SafetyKernel``, such as *name*.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -49,7 +49,7 @@ def safe(
             if not told["approved"]:
                 raise SafetyViolation(name, verdict_of(told, action).rejection_reasons)
             result = function(*args, **kwargs)
-            shared.calls.post(shared.name, "confirm", {"permit": key, "key": uuid.uuid4().hex})
+            shared.permits.confirm(key)
             return result
 
         vars(called)["kernel"] = shared

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import threading
@@ -31,6 +32,7 @@ from interlock.client.kernel.model import (
     TraceEntry,
     verdict_of,
 )
+from interlock.client.kernel.permits import Permits
 from interlock.client.kernel.saga import Saga, compensate
 from interlock.client.kernel.turns import Turns
 
@@ -114,6 +116,7 @@ class SafetyKernel:
         self._known: dict[str, ActionSpec] = {}
         self._kinds: dict[str, str] = {}
         self._executed: dict[str, list[str]] = {}
+        self.permits = Permits(self.calls, self.name)
 
     def evaluate(self, state: State, action: ActionSpec) -> SafetyVerdict:
         """Check an action and commit nothing."""
@@ -153,12 +156,16 @@ class SafetyKernel:
         )  # fmt: skip
 
     def decide(self, action: ActionSpec, ask: str = "execute", *, saga: str = "") -> tuple[Mapping[str, Any], str]:
-        """Execute or permit an action that is registered; return the verdict, and the key that names it."""
+        """Execute or permit an action that is registered; return the verdict, and the key that names it.
+
+        A permit that is not answered is taken back: whoever is not told does not act.
+        """
         key = uuid.uuid4().hex
         if action.id in self.emergency_actions:
             body = {"action": action.id, "key": key, "child": self._child}
             return self.calls.post(self.name, "emergency", body)["verdict"], key
-        with Turns(self.calls, self.name) as turns:
+        asking = self.permits.asking(key) if ask == "permit" else contextlib.nullcontext()
+        with asking, Turns(self.calls, self.name) as turns:
             told = self._tried(action, ask, key, saga, turns)
         if told["approved"]:
             self._executed.setdefault(action.id, []).append(key)

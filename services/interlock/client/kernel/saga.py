@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
+from interlock.client.errors import InterlockError
 from interlock.client.kernel.calls import KernelCalls
 from interlock.client.kernel.model import ActionSpec, State, TraceEntry
+from interlock.client.kernel.permits import Permits
 
 R = TypeVar("R")
 
@@ -16,6 +18,7 @@ R = TypeVar("R")
 class _Kernel(Protocol):
     calls: KernelCalls
     name: str
+    permits: Permits
 
     def execute_in(
         self, saga: str, state: State, action: ActionSpec, reasoning_summary: str = ""
@@ -57,7 +60,7 @@ class Saga:
         told, key = self._kernel.decide(action, "permit", saga=self.key)
         _require(told, action.id)
         result = function()
-        self._kernel.calls.post(self._kernel.name, "confirm", {"permit": key, "key": uuid.uuid4().hex})
+        self._kernel.permits.confirm(key)
         return result
 
     def _settled(self, ask: str, purpose: str) -> None:
@@ -86,8 +89,17 @@ def compensate(
             "outcome": outcome,
             "key": uuid.uuid4().hex,
         }
-        done = calls.post(kernel, "settle-compensation", settled)["verdict"]["approved"]
-        count += outcome == "OUTCOME_DONE" and done
+        count += _settled(calls, kernel, settled) and outcome == "OUTCOME_DONE"
+
+
+def _settled(calls: KernelCalls, kernel: str, settled: Mapping[str, Any]) -> bool:
+    """Tell how it ended; false where its claim ran out meanwhile, and it is another's by now, or settled."""
+    try:
+        return bool(calls.post(kernel, "settle-compensation", settled)["verdict"]["approved"])
+    except InterlockError as refused:
+        if refused.reason not in {"KERNEL_COMPENSATION_FENCED", "KERNEL_COMPENSATION_UNKNOWN"}:
+            raise
+        return False
 
 
 def _made(handler: Callable[[str], Any] | None, execution: str) -> bool:

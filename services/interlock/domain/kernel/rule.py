@@ -17,6 +17,8 @@ EPOCH = "memory"
 CHILDREN, DEEPEST = 256, 16
 UNSEEN = "U"
 """State of a permit that was aborted before it was there."""
+TAKEN_BACK = frozenset("RS")
+"""States of a permit that was aborted, or rolled back with its saga."""
 
 
 def step(fields: Fields, ask: Mapping[str, Any], now_ms: int) -> Stepped:
@@ -36,12 +38,7 @@ class _Step(KernelStep):
             return self._execute(permit=False)
         known = fields.get("x:" + ask["key"]) if ask["op"] != "register" else None
         if known:
-            entry = json.loads(known)
-            if entry["state"] == UNSEEN:
-                return Stepped("KERNEL_PERMIT_ABORTED", {})
-            if entry["digest"] != ask["digest"]:
-                return Stepped("KERNEL_KEY_REUSED", {})
-            return self.answered("OK", entry["answer"] | {"replayed": "1"})
+            return self._again(json.loads(known))
         if int(fields["seq"]) - int(fields["sealed"]) >= OUTBOX:
             return self.answered("FULL", {})
         steps: Mapping[str, Callable[[], Stepped]] = {
@@ -64,6 +61,16 @@ class _Step(KernelStep):
             "register": self._register,
         }
         return steps[ask["op"]]()
+
+    def _again(self, entry: Mapping[str, Any]) -> Stepped:
+        """Answer as before what is asked again under its key, but for a permit that was taken back: nobody may act on it now."""
+        if entry["state"] == UNSEEN:
+            return Stepped("KERNEL_PERMIT_ABORTED", {})
+        if entry["digest"] != self.ask["digest"]:
+            return Stepped("KERNEL_KEY_REUSED", {})
+        if self.ask["op"] == "permit" and entry["state"] in TAKEN_BACK:
+            return Stepped("KERNEL_PERMIT_ABORTED", {})
+        return self.answered("OK", entry["answer"] | {"replayed": "1"})
 
     def _execute(self, *, permit: bool) -> Stepped:
         ask = self.ask

@@ -109,7 +109,10 @@ def _rolled_back(step: KernelStep, saga: str) -> Stepped:
 def _undone(
     step: KernelStep, saga: str, keys: Iterable[str], *, inverses: bool
 ) -> tuple[Mapping[str, CompensationDue], list[list[str]]]:
-    """Undo steps, the last first; return what is to be compensated, in order, and what was written."""
+    """Undo steps, the last first; return what is to be compensated, in order, and what was written.
+
+    A permit that nobody settled may have been used: one that cannot be undone stays charged, and is a person's.
+    """
     jobs: dict[str, CompensationDue] = {}
     undone: list[list[str]] = []
     for key in reversed([*keys]):
@@ -120,10 +123,9 @@ def _undone(
         if entry["state"] not in {"E", "C", "P"}:
             continue
         compensation, of = entry.get("compensation") or "", entry["answer"]["action"] or NOBODY
-        last = entry["irreversible"] == "1" and entry["state"] != "P"
         if compensation:
             jobs[key] = CompensationDue(saga, compensation, of, 0, step.now, "0", "due")
-        elif last or not inverses or not _inverted(step, entry["undo"] or [], undone):
+        elif entry["irreversible"] == "1" or not inverses or not _inverted(step, entry["undo"] or [], undone):
             jobs[key] = CompensationDue(saga, NOBODY, of, 0, step.now, _next(step), "stuck")
         else:
             step.refund(entry["costs"], entry.get("child") or "")
@@ -181,6 +183,8 @@ def settle(step: KernelStep) -> Stepped:
     job = CompensationDue.of_text(text)
     if job.state == "stuck" and "of_reviewers" in step.ask:
         return Stepped("KERNEL_REVIEWER_NEEDED", {})
+    if job.state == "due" and not job.attempts and step.ask["outcome"] == "done":
+        return Stepped("KERNEL_COMPENSATION_FENCED", {})  # nobody was given it to do
     outcomes: Mapping[str, Callable[[KernelStep, str, CompensationDue], Stepped]] = {
         "done": _done,
         "failed": _failed,

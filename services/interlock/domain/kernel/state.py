@@ -160,7 +160,7 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
     "KERNEL_RESOURCE_UNKNOWN": ("not_found", "the kernel has no resource of this name"),
     "KERNEL_EXECUTION_UNKNOWN": ("not_found", "no execution of this key can be undone"),
     "KERNEL_PERMIT_UNKNOWN": ("not_found", "no open permit has this key"),
-    "KERNEL_PERMIT_ABORTED": ("conflict", "the permit was aborted before it was there"),
+    "KERNEL_PERMIT_ABORTED": ("conflict", "the permit was taken back, or aborted before it was there: do not act"),
     "KERNEL_LEASE_UNKNOWN": ("not_found", "no lease has this key; it was returned, or ended"),
     "KERNEL_LEASE_FENCED": ("conflict", "the fence is of another grant"),
     "KERNEL_LEASE_EXPIRED": ("conflict", "the lease ended; what it did not return counts as spent"),
@@ -169,7 +169,10 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
     "KERNEL_SAGA_UNKNOWN": ("not_found", "no open saga has this key; it ended, or was rolled back"),
     "KERNEL_SAGA_EXPIRED": ("conflict", "the saga's time is over; it is rolled back"),
     "KERNEL_COMPENSATION_UNKNOWN": ("not_found", "nothing is to be compensated under this key"),
-    "KERNEL_COMPENSATION_FENCED": ("conflict", "the compensation is another's by now, or not one to try again"),
+    "KERNEL_COMPENSATION_FENCED": (
+        "conflict",
+        "the compensation is another's by now, was given to nobody yet, or is not one to try again",
+    ),
     "KERNEL_COMPENSATION_NOT_STUCK": ("conflict", "it is tried again, and not for a person to decide now"),
     "KERNEL_REVIEWER_NEEDED": (
         "forbidden",
@@ -188,7 +191,10 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
     "KERNEL_VARIABLE_RETYPED": ("conflict", "the variable is there with another type"),
     "KERNEL_ACTION_DIFFERS": ("conflict", "an action of this id is registered with another content"),
     "KERNEL_REGISTRY_CLOSED": ("forbidden", "the registry of this kernel is closed"),
-    "KERNEL_TOO_LARGE": ("exhausted", "a kernel has at most 1,024 variables, 1,024 actions and 49,152 bytes"),
+    "KERNEL_TOO_LARGE": (
+        "exhausted",
+        "a kernel has at most 2,048 variables and actions, and its definition 49,152 bytes",
+    ),
     "KERNEL_NOT_FOUND": ("not_found", "there is no kernel of this name for this caller"),
     "KERNEL_STATE_UNVERIFIED": ("unavailable", "the kernel must be restored from the audit log first"),
 }

@@ -106,7 +106,8 @@ local function inverted(undo, all)
   return true
 end
 
--- Undoes steps, the last first; what is to be compensated, in order, and what was written.
+-- Undoes steps, the last first; what is to be compensated, in order, and what was written. A permit that nobody settled may have been
+-- used: one that cannot be undone stays charged, and is a person's.
 local function undone_steps(saga, words, inverses)
   local jobs, all = {}, {}
   for i = #words, 2, -1 do
@@ -117,7 +118,7 @@ local function undone_steps(saga, words, inverses)
       local of, job = entry.answer.action ~= '' and entry.answer.action or '-', nil
       if entry.compensation then
         job = {action = entry.compensation, state = 'due'}
-      elseif entry.irreversible == '1' and entry.state ~= 'P' or not inverses or not inverted(entry.undo or {}, all) then
+      elseif entry.irreversible == '1' or not inverses or not inverted(entry.undo or {}, all) then
         job = {action = '-', state = 'stuck', fence = int(seq + 1)}
       else
         refund(entry.costs, entry.child)
@@ -255,6 +256,8 @@ local function settle()
   local job = job_of(key)
   if job.state == 'stuck' and ask.of_reviewers then
     return {'KERNEL_REVIEWER_NEEDED'}
+  elseif job.state ~= 'stuck' and job.attempts == 0 and ask.outcome == 'done' then -- nobody was given it to do
+    return {'KERNEL_COMPENSATION_FENCED'}
   elseif ask.outcome == 'done' then
     return compensated(key, job)
   elseif ask.outcome == 'retry' then

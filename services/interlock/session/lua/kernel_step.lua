@@ -308,6 +308,8 @@ local function decided(text)
       return {'KERNEL_PERMIT_ABORTED'}
     elseif entry.digest ~= ask.digest then
       return {'KERNEL_KEY_REUSED'}
+    elseif ask.op == 'permit' and (entry.state == 'R' or entry.state == 'S') then -- whoever is told of it now must not act
+      return {'KERNEL_PERMIT_ABORTED'}
     end
     entry.answer.replayed = '1'
     return answered('OK', entry.answer)

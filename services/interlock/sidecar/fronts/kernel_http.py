@@ -49,6 +49,8 @@ _ASKS: dict[str, tuple[str, type[Any]]] = {
 
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,18})", re.ASCII)
 _NUMBERS = frozenset({"version", "fence", "lifetime_ms", "micros"})
+_CHOICES = frozenset({"type", "enforcement", "mode", "outcome"})
+_CAPITAL = re.compile(r"[A-Z]", re.ASCII)
 
 
 def endpoints(kernels: Kernels, reading: Reading, body: Body) -> Iterator[tuple[str, Endpoint, str]]:
@@ -75,7 +77,7 @@ def endpoints(kernels: Kernels, reading: Reading, body: Body) -> Iterator[tuple[
     async def trace(request: Request, reply: ResponseHeaders) -> Response:
         caller, headers = reading(request)
         after = request.query_params.get("after", "0")
-        if request.query_params.keys() - {"after"} or not _INTEGER.fullmatch(after):
+        if request.query_params.multi_items() not in ([], [("after", after)]) or not _INTEGER.fullmatch(after):
             raise invalid("INVALID_PARAMETER", "the query holds after, the number of a record", param="after")
         name = request.path_params["kernel"]
         found = await kernels.trace(caller.scope, headers.session_token or "", name, int(after))
@@ -91,26 +93,31 @@ def _message(kind: type[Any], given: Any, kernel: str) -> Any:
     """Return the request in a body. Refused with KERNEL_REQUEST_INVALID or KERNEL_NUMBER_INVALID."""
     if not isinstance(given, dict) or given.get("kernel", kernel) != kernel:
         raise invalid("KERNEL_REQUEST_INVALID", "the body is an object, and of the kernel in the path")
-    _check_numbers(given)
+    _check_fields(given)
     try:
         return json_format.ParseDict({**given, "kernel": kernel}, kind())
     except json_format.ParseError as error:
-        message = f"the body is not a {kind.DESCRIPTOR.name}: {str(error)[:200]}"
+        message = f"the body is no {kind.DESCRIPTOR.name}: {str(error)[:200]}"
         raise invalid("KERNEL_REQUEST_INVALID", message) from None
 
 
-def _check_numbers(value: Any, name: str = "") -> None:
-    """Refuse numbers that are not whole, or written in another way than the one."""
+def _check_fields(value: Any, name: str = "") -> None:
+    """Refuse a field that stands twice, by its two names, and a number that is not whole or written in another way than the one."""
     if isinstance(value, dict):
-        for key, one in value.items():
-            _check_numbers(one, key)
+        fields = [(_CAPITAL.sub(lambda found: f"_{found[0].lower()}", key), one) for key, one in value.items()]
+        if len(dict(fields)) != len(fields):
+            raise invalid("KERNEL_REQUEST_INVALID", "a field stands twice, as lifetime_ms and lifetimeMs")
+        for key, one in fields:
+            _check_fields(one, key)
     elif isinstance(value, list):
         for one in value:
-            _check_numbers(one)
+            _check_fields(one)
     elif name in _NUMBERS or name.endswith("_micros"):
         whole = isinstance(value, int) and not isinstance(value, bool)
         if not whole and not (isinstance(value, str) and _INTEGER.fullmatch(value)):
             raise invalid("KERNEL_NUMBER_INVALID", f"{name} is a whole number in decimal digits", param=name)
+    elif name in _CHOICES and isinstance(value, bool | float):
+        raise invalid("KERNEL_NUMBER_INVALID", f"{name} is one of its names, or its number", param=name)
 
 
 def _shown(message: Any) -> Any:

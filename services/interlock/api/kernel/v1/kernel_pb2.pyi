@@ -864,7 +864,7 @@ Global___EvaluateRequest: _TypeAlias = EvaluateRequest  # noqa: Y015
 
 @_typing.final
 class EvaluateResponse(_message.Message):
-    """EvaluateResponse is the verdict that Execute would have given."""
+    """EvaluateResponse is the verdict that Execute would have given; of an emergency action, the one that Emergency would have given."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

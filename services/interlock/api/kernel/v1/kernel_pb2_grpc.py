@@ -187,7 +187,7 @@ class KernelServiceServicer:
 
     def Permit(self, request, context):
         """Permit does the same before an action in the world; its cost is reserved and its effects hold until Confirm or Abort. A permit
-        that nobody settles counts as done.
+        that nobody settles counts as done. Asked again under its key after it was taken back: KERNEL_PERMIT_ABORTED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -238,7 +238,7 @@ class KernelServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SettleCompensation(self, request, context):
-        """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it.
+        """SettleCompensation says how a compensation ended that was handed out. After five attempts it is stuck, until a person settles it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -275,7 +275,8 @@ class KernelServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Emergency(self, request, context):
-        """Emergency records a registered emergency action, which is free and always allowed. With stop the kernel permits nothing more.
+        """Emergency records a registered emergency action, which is free and always allowed: Execute and Permit check it like any other. With
+        stop the kernel permits nothing more.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

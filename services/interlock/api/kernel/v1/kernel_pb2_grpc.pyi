@@ -56,7 +56,7 @@ class KernelServiceStub:
     """Execute checks, charges and commits a registered action in one step. A rejection is an answer, and recorded."""
     Permit: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.PermitRequest, _kernel_pb2.PermitResponse]
     """Permit does the same before an action in the world; its cost is reserved and its effects hold until Confirm or Abort. A permit
-    that nobody settles counts as done.
+    that nobody settles counts as done. Asked again under its key after it was taken back: KERNEL_PERMIT_ABORTED.
     """
     Confirm: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.ConfirmRequest, _kernel_pb2.ConfirmResponse]
     """Confirm settles a permit with what the action really cost, at most what was reserved."""
@@ -75,7 +75,7 @@ class KernelServiceStub:
     ClaimCompensation: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.ClaimCompensationRequest, _kernel_pb2.ClaimCompensationResponse]
     """ClaimCompensation hands out the next compensation of a saga that was rolled back, at least once each, the last step first."""
     SettleCompensation: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.SettleCompensationRequest, _kernel_pb2.SettleCompensationResponse]
-    """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it."""
+    """SettleCompensation says how a compensation ended that was handed out. After five attempts it is stuck, until a person settles it."""
     TakeTicket: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.TakeTicketRequest, _kernel_pb2.TakeTicketResponse]
     """TakeTicket takes a place in the line of those whose actions were refused with KERNEL_VERSION_CHANGED again and again. While a ticket
     stands, an action on a version that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its
@@ -88,7 +88,9 @@ class KernelServiceStub:
     Return: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.ReturnRequest, _kernel_pb2.ReturnResponse]
     """Return gives the unspent rest of a lease back. Refused after its expiry and the largest clock error (KERNEL_LEASE_EXPIRED)."""
     Emergency: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.EmergencyRequest, _kernel_pb2.EmergencyResponse]
-    """Emergency records a registered emergency action, which is free and always allowed. With stop the kernel permits nothing more."""
+    """Emergency records a registered emergency action, which is free and always allowed: Execute and Permit check it like any other. With
+    stop the kernel permits nothing more.
+    """
     Watch: _grpc.UnaryStreamMultiCallable[_kernel_pb2.WatchRequest, _kernel_pb2.WatchResponse]
     """Watch streams the sealed records of a kernel from a place on, and those to come."""
 
@@ -120,7 +122,7 @@ class KernelServiceAsyncStub(KernelServiceStub):
     """Execute checks, charges and commits a registered action in one step. A rejection is an answer, and recorded."""
     Permit: _aio.UnaryUnaryMultiCallable[_kernel_pb2.PermitRequest, _kernel_pb2.PermitResponse]  # type: ignore[assignment]
     """Permit does the same before an action in the world; its cost is reserved and its effects hold until Confirm or Abort. A permit
-    that nobody settles counts as done.
+    that nobody settles counts as done. Asked again under its key after it was taken back: KERNEL_PERMIT_ABORTED.
     """
     Confirm: _aio.UnaryUnaryMultiCallable[_kernel_pb2.ConfirmRequest, _kernel_pb2.ConfirmResponse]  # type: ignore[assignment]
     """Confirm settles a permit with what the action really cost, at most what was reserved."""
@@ -139,7 +141,7 @@ class KernelServiceAsyncStub(KernelServiceStub):
     ClaimCompensation: _aio.UnaryUnaryMultiCallable[_kernel_pb2.ClaimCompensationRequest, _kernel_pb2.ClaimCompensationResponse]  # type: ignore[assignment]
     """ClaimCompensation hands out the next compensation of a saga that was rolled back, at least once each, the last step first."""
     SettleCompensation: _aio.UnaryUnaryMultiCallable[_kernel_pb2.SettleCompensationRequest, _kernel_pb2.SettleCompensationResponse]  # type: ignore[assignment]
-    """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it."""
+    """SettleCompensation says how a compensation ended that was handed out. After five attempts it is stuck, until a person settles it."""
     TakeTicket: _aio.UnaryUnaryMultiCallable[_kernel_pb2.TakeTicketRequest, _kernel_pb2.TakeTicketResponse]  # type: ignore[assignment]
     """TakeTicket takes a place in the line of those whose actions were refused with KERNEL_VERSION_CHANGED again and again. While a ticket
     stands, an action on a version that does not name the first one is refused with KERNEL_TICKET_AHEAD. Deciding an action uses its
@@ -152,7 +154,9 @@ class KernelServiceAsyncStub(KernelServiceStub):
     Return: _aio.UnaryUnaryMultiCallable[_kernel_pb2.ReturnRequest, _kernel_pb2.ReturnResponse]  # type: ignore[assignment]
     """Return gives the unspent rest of a lease back. Refused after its expiry and the largest clock error (KERNEL_LEASE_EXPIRED)."""
     Emergency: _aio.UnaryUnaryMultiCallable[_kernel_pb2.EmergencyRequest, _kernel_pb2.EmergencyResponse]  # type: ignore[assignment]
-    """Emergency records a registered emergency action, which is free and always allowed. With stop the kernel permits nothing more."""
+    """Emergency records a registered emergency action, which is free and always allowed: Execute and Permit check it like any other. With
+    stop the kernel permits nothing more.
+    """
     Watch: _aio.UnaryStreamMultiCallable[_kernel_pb2.WatchRequest, _kernel_pb2.WatchResponse]  # type: ignore[assignment]
     """Watch streams the sealed records of a kernel from a place on, and those to come."""
 
@@ -217,7 +221,7 @@ class KernelServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_kernel_pb2.PermitResponse, _abc.Awaitable[_kernel_pb2.PermitResponse]]:
         """Permit does the same before an action in the world; its cost is reserved and its effects hold until Confirm or Abort. A permit
-        that nobody settles counts as done.
+        that nobody settles counts as done. Asked again under its key after it was taken back: KERNEL_PERMIT_ABORTED.
         """
 
     @_abc_1.abstractmethod
@@ -278,7 +282,7 @@ class KernelServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _kernel_pb2.SettleCompensationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_kernel_pb2.SettleCompensationResponse, _abc.Awaitable[_kernel_pb2.SettleCompensationResponse]]:
-        """SettleCompensation says how a compensation ended. After five attempts it is stuck, until a person settles it."""
+        """SettleCompensation says how a compensation ended that was handed out. After five attempts it is stuck, until a person settles it."""
 
     @_abc_1.abstractmethod
     def TakeTicket(
@@ -321,7 +325,9 @@ class KernelServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _kernel_pb2.EmergencyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_kernel_pb2.EmergencyResponse, _abc.Awaitable[_kernel_pb2.EmergencyResponse]]:
-        """Emergency records a registered emergency action, which is free and always allowed. With stop the kernel permits nothing more."""
+        """Emergency records a registered emergency action, which is free and always allowed: Execute and Permit check it like any other. With
+        stop the kernel permits nothing more.
+        """
 
     @_abc_1.abstractmethod
     def Watch(
