@@ -26,7 +26,7 @@ from interlock.sidecar.provider.delays import LEAST_MS, told_ms
 from interlock.sidecar.provider.figures import FirstChunk
 from interlock.sidecar.provider.provider_api import APIS, ProviderApi
 from interlock.sidecar.provider.refusals import ProviderError
-from interlock.sidecar.provider.streams import ProviderStream
+from interlock.sidecar.provider.streams import BYTE_ORDER_MARK, ProviderStream
 
 log = structlog.get_logger()
 
@@ -211,9 +211,10 @@ class Upstream:
             data += chunk
             if len(data) > self._limit:
                 raise malformed("TOO_LARGE")
+        whole = bytes(data.removeprefix(BYTE_ORDER_MARK))
         if into is not None:
-            into.answered(bytes(data))
-        return bytes(data)
+            into.answered(whole)
+        return whole
 
     def _failure(self, response: httpx.Response, data: bytes) -> Refused:
         status, told = response.status_code, told_ms(response.headers, now_s=time.time())
