@@ -65,6 +65,10 @@ class SessionPeer(ServicePeer):
         """Set aside the most that a window may cost, before a part of its answer is released."""
         await self._call_until_done(self._stub.HoldWindow, request, deadline)
 
+    async def renew_window(self, request: session_pb2.RenewWindowRequest, deadline: Deadline) -> None:
+        """Prolong the lease of a window whose answer is still coming in."""
+        await self._call(self._stub.RenewWindow, request, deadline)
+
     async def spend_window(self, request: session_pb2.SpendWindowRequest, deadline: Deadline) -> session_pb2.SpendWindowResponse:  # fmt: skip
         """Reserve what the model calls of a window can cost, or charge what they cost, once per window id."""
         return await self._call_until_done(self._stub.SpendWindow, request, deadline)

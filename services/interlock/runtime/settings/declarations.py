@@ -279,7 +279,9 @@ class SettingDeclarations(BaseSettings):
     request_timeout_s: Seconds = 60
     """Deadline of a governed call without one, seconds. A client that takes nothing of its answer for so long is cut off."""
     upstream_timeout_s: Seconds = 45
-    """Deadline of one provider call, seconds."""
+    """Deadline of one provider call, seconds; of one whose answer leaves in parts, the time to its first byte and the longest pause between two."""
+    stream_timeout_s: Seconds = 600
+    """Longest time for which a provider may send an answer that leaves in parts, seconds. What left by then is settled, and the client gets UPSTREAM_TIMEOUT."""
     rpc_timeout_s: Seconds = 10
     """Deadline of one call between services, seconds."""
     dpe_timeout_s: Seconds = 50

@@ -135,11 +135,14 @@ class Upstream:
         return await self._ask("POST", self._api.embeddings, key, min(timeout_s, self._timeout_s), content)
 
     async def stream(self, body: Mapping[str, Any], into: ByteSink, *, key: str | None, timeout_s: float) -> None:
-        """Have the provider stream its answer to a chat request *into* a reader. One that does not stream answers at once."""
+        """Have the provider stream its answer to a chat request *into* a reader. One that does not stream answers at once.
+
+        Its first byte and each of its pauses have ``upstream_timeout_s``, the whole has *timeout_s*.
+        """
         if self._conventions:
             into = FirstChunk(into, self.provider, body["model"])
         content = strictjson.dumps(self._api.streamed(body))
-        await self._ask("POST", self._api.path, key, min(timeout_s, self._timeout_s), content, into=into)
+        await self._ask("POST", self._api.path, key, timeout_s, content, into=into)
 
     def reader(self, body: Mapping[str, Any]) -> Reader:
         """Return what reads the answer to a chat request while the provider streams it."""
