@@ -188,13 +188,13 @@ def no_idempotency() -> None:
 def silent_defaults() -> None:
     """An analysis that cannot be had counts as a mild one, and a place that cannot be had as one."""
     from interlock.domain.errors import Refused
-    from interlock.runtime.rpc.peers import DpePeer
+    from interlock.runtime.rpc.dpe_peer import DpePeer
 
     analyze, reserve = DpePeer.analyze, DpePeer.reserve
 
-    async def anywhere(self: Any, deadline: Any) -> str:
+    async def anywhere(self: Any, deadline: Any, place_id: str = "") -> str:
         try:
-            return await reserve(self, deadline)
+            return await reserve(self, deadline, place_id)
         except Refused:
             return ""
 

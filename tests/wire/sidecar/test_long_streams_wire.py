@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from interlock.api.audit.v1 import audit_pb2
+from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.domain.errors import Kind, Refused
 from tests.support.servers.provider import Provider
 from tests.support.servers.streaming import DONE, chunk, usage
@@ -77,9 +78,24 @@ async def test_an_answer_may_take_longer_than_a_call_while_its_provider_sends(tm
         ended = await ending(sidecar)
 
     assert reason_of(meanwhile) == "WINDOW_IN_FLIGHT"
+    assert (sidecar.dpe.reserved, sidecar.dpe.places) == (3, set())  # one for each call, and nothing is left
+    assert sidecar.dpe.kept > LEASE_S / PAUSE_S / 2
     assert (heard.ended, heard.error) == ("stop", None)
     assert heard.text.endswith(f" The sea of {round(2 * LEASE_S / PAUSE_S) - 1} is wide.")
     assert ended == ("COMPLETE", 50_000)
+
+
+async def test_a_grpc_stream_without_a_deadline_lasts_as_long(tmp_path, provider, upstream):
+    """A client that sets none is not cut off by the deadline that other calls have."""
+    body = {"model": "m", "messages": [{"role": "user", "content": "What is it?"}]}
+    asked = sidecar_pb2.DispatchRequest(chat_request=json.dumps(body).encode())
+    sends(provider, speaking(10))
+    async with running_sidecar(tmp_path, upstream=upstream, stream_timeout_s=30, **LIMITS) as sidecar:
+        call = sidecar.stub.DispatchStream(sidecar_pb2.DispatchStreamRequest(dispatch=asked))
+        parts = [one async for one in call]
+
+    assert "".join(one.part.text for one in parts).endswith(" The sea of 9 is wide.")
+    assert parts[-1].whole.outcome.headers["CRP-Safety-Hallucination-Risk"] == "MEDIUM"
 
 
 async def test_a_provider_that_drips_for_ever_is_bounded(tmp_path, provider, upstream):

@@ -15,7 +15,7 @@ import structlog
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.rpc.deadline import Deadline
-from interlock.runtime.rpc.peers import SessionPeer
+from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call.call import Run
 
@@ -28,8 +28,8 @@ _TICKS = 4
 class StreamLease:
     """Keeps the lease of one window while its answer comes in."""
 
-    def __init__(self, settings: Settings, session: SessionPeer, run: Run, opened: session_pb2.OpenedWindow) -> None:
-        self._session, self._deadline, self._opened = session, run.deadline, opened
+    def __init__(self, settings: Settings, peers: Peers, run: Run, opened: session_pb2.OpenedWindow) -> None:
+        self._peers, self._run, self._deadline, self._opened = peers, run, run.deadline, opened
         self._step_s = settings.request_timeout_s
         self._lease_ms = int((settings.request_timeout_s + settings.rpc_timeout_s) * 1000)
         self._tail_s = max(0.0, settings.request_timeout_s - settings.upstream_timeout_s)
@@ -79,6 +79,7 @@ class StreamLease:
                 continue
             self._deadline.follow(until)
             limit.reschedule(asyncio.get_running_loop().time() + self._left_s)
+            await self._keep_place()
 
     async def _renew(self) -> None:
         opened = self._opened
@@ -86,4 +87,17 @@ class StreamLease:
             session_id=opened.session_id, root_session_id=opened.root_session_id, window_id=opened.window_id,
             lease_ms=self._lease_ms,
         )  # fmt: skip
-        await self._session.renew_window(request, self._deadline)
+        await self._peers.session.renew_window(request, self._deadline)
+
+    async def _keep_place(self) -> None:
+        """Keep the call's place in the dpe, too. Where that fails its analyses go on without one, as those of any place that was lost."""
+        before = self._run.place_id
+        if not before:
+            return
+        try:
+            self._run.place_id = await self._peers.dpe.reserve(self._deadline, before)
+        except Refused as refused:
+            log.info("stream.place_not_kept", window_id=self._opened.window_id, reason=refused.reason)
+            return
+        if self._run.place_id != before:  # of an engine that keeps none, or where it had ended
+            await self._peers.dpe.release(before)

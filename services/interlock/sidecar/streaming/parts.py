@@ -103,7 +103,7 @@ class PartRelease:
         assert run.call.live is not None
         self._settings, self._peers, self._run, self._admitted, self._judge = settings, peers, run, admitted, judge
         self._live, self._running = run.call.live, RunningHash()
-        self._lease = StreamLease(settings, peers.session, run, admitted.opened)
+        self._lease = StreamLease(settings, peers, run, admitted.opened)
         self._known = self._judged = self._looked = 0
         self._seen = AnswerPart()
         self._whole_only = False
