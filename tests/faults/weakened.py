@@ -188,7 +188,7 @@ def no_idempotency() -> None:
 def silent_defaults() -> None:
     """An analysis that cannot be had counts as a mild one, and a place that cannot be had as one."""
     from interlock.domain.errors import Refused
-    from interlock.runtime.rpc.dpe_peer import DpePeer
+    from interlock.runtime.rpc.peers import DpePeer
 
     analyze, reserve = DpePeer.analyze, DpePeer.reserve
 

@@ -13,8 +13,8 @@ import pytest
 from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.rpc.deadline import Deadline
-from interlock.runtime.rpc.dpe_peer import DpePeer
 from interlock.runtime.rpc.errors import from_rpc_error
+from interlock.runtime.rpc.peers import DpePeer
 from tests.support.sidecar import answering
 from tests.support.sidecar.remedies import Judge
 from tests.support.sidecar.sidecar import another_sidecar, reason_of, running_sidecar

@@ -7,24 +7,33 @@ that fails, as a refusal that names the service. The sidecar and the oversight s
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+import grpc
+
 from interlock.api.audit.v1 import audit_pb2
+from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.deadline import Deadline
-from interlock.runtime.rpc.dpe_peer import DpePeer
+from interlock.runtime.rpc.errors import from_rpc_error, unwrap
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.peer import ServicePeer
 from interlock.runtime.settings.model import Settings
 
 if TYPE_CHECKING:
     from interlock.api.audit.v1.audit_pb2_grpc import AuditServiceAsyncStub
+    from interlock.api.dpe.v1.dpe_pb2_grpc import DpeServiceAsyncStub
     from interlock.api.policy.v1.policy_pb2_grpc import PolicyServiceAsyncStub
     from interlock.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
+
+_LONGEST_LEASE_MS = 900_000
 
 
 class SessionPeer(ServicePeer):
@@ -169,6 +178,42 @@ class PolicyPeer(ServicePeer):
     async def verify_approval(self, request: policy_pb2.VerifyApprovalRequest, deadline: Deadline | None = None) -> policy_pb2.VerifyApprovalResponse:  # fmt: skip
         """Verify a reviewer's approval against what it is presented for."""
         return await self._call(self._stub.VerifyApproval, request, deadline)
+
+
+class DpePeer(ServicePeer):
+    """The decision provenance engine."""
+
+    name = "dpe"
+
+    def __init__(self, stub: DpeServiceAsyncStub, timeout_s: float, place_timeout_s: float) -> None:
+        super().__init__(timeout_s)
+        self._stub, self._place_timeout_s = stub, place_timeout_s
+
+    async def reserve(self, deadline: Deadline, place_id: str = "") -> str:
+        """Take a place until the deadline, or keep the named one, and return its id; empty from an older engine. Refused with OVERLOADED."""
+        lease_ms = max(1, min(_LONGEST_LEASE_MS, math.ceil(deadline.left_s * 1000)))
+        request = dpe_pb2.ReservePlaceRequest(lease_ms=lease_ms, place_id=place_id)
+        try:
+            given = await self._stub.ReservePlace(request, timeout=deadline.within(self._place_timeout_s))
+            return unwrap(given).place_id
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                return ""
+            raise from_rpc_error(error, self.name) from None
+
+    async def release(self, place_id: str) -> None:
+        """Give a place back. Where that fails, its lease ends it."""
+        request = dpe_pb2.ReleasePlaceRequest(place_id=place_id)
+        with contextlib.suppress(Refused):
+            await call_service(self.name, self._stub.ReleasePlace(request, timeout=self._place_timeout_s))
+
+    async def analyze(self, request: dpe_pb2.AnalyzeRequest, deadline: Deadline) -> dpe_pb2.Report:
+        """Analyse an answer and return its report."""
+        return (await self._call(self._stub.Analyze, request, deadline)).report
+
+    async def check_summary(self, request: dpe_pb2.CheckSummaryRequest, deadline: Deadline) -> float:
+        """Return how faithful a summary is to its source, from 0 to 1."""
+        return (await self._call(self._stub.CheckSummary, request, deadline)).fidelity_score
 
 
 class AuditPeer(ServicePeer):

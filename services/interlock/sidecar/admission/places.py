@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from interlock.domain.errors import Refused
 from interlock.runtime.rpc.deadline import Deadline
-from interlock.runtime.rpc.dpe_peer import DpePeer
+from interlock.runtime.rpc.peers import DpePeer
 
 OVERLOADED = "OVERLOADED"
 _REMEMBERED_S = 0.1

@@ -22,7 +22,7 @@ from interlock.sidecar.call.call import Run
 log = structlog.get_logger()
 
 _TICKS = 4
-"""Renewals in the time that a provider may be silent: some may fail before the stream has to end."""
+"""Renewals in the time of one call, of which what comes after the provider has a part: some may fail before the stream has to end."""
 
 
 class StreamLease:
@@ -32,8 +32,9 @@ class StreamLease:
         self._peers, self._run, self._deadline, self._opened = peers, run, run.deadline, opened
         self._step_s = settings.request_timeout_s
         self._lease_ms = int((settings.request_timeout_s + settings.rpc_timeout_s) * 1000)
-        self._tail_s = max(0.0, settings.request_timeout_s - settings.upstream_timeout_s)
-        self._tick_s = min(settings.request_timeout_s, settings.upstream_timeout_s) / _TICKS
+        behind_s = max(0.0, settings.request_timeout_s - settings.upstream_timeout_s)
+        self._tail_s = min(behind_s, settings.request_timeout_s / _TICKS)
+        self._tick_s = (settings.request_timeout_s - self._tail_s) / _TICKS
         self.longest = Deadline(settings.stream_timeout_s + self._tail_s)
         """The end of the call, however long its provider sends."""
 
@@ -42,7 +43,7 @@ class StreamLease:
         """Keep the lease while the provider is asked.
 
         Refused with UPSTREAM_TIMEOUT after ``stream_timeout_s``, and with DEADLINE_EXCEEDED where the lease could not be renewed. Either
-        leaves the steps after it the time that they have behind any other provider call.
+        leaves the steps after it their time.
         """
         if self.longest.left_s < self._deadline.left_s:
             self._deadline.follow(self.longest)
