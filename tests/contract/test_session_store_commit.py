@@ -11,6 +11,7 @@ from interlock.domain.dag.dag import violations
 from interlock.domain.errors import Kind
 from interlock.domain.session.caller import CallerAsk, caller_id_of, rebuild
 from interlock.domain.session.hold import BudgetHold, HoldWindow
+from interlock.domain.session.renewing import RenewLease
 from interlock.domain.session.restore import SessionBegan, StreamBegan, replayed
 from interlock.domain.session.session_refusals import LEFT_OPEN
 from interlock.domain.session.state import VOID, Lease, Status
@@ -295,3 +296,30 @@ async def test_a_hold_that_older_code_left_without_a_lease_is_named(store):
     assert {(one.lapsed, one.lapsed_hold) for one in (first, second)} == {(Lease(window_id(1), 0, VOID), 350_000)}
     assert refusal.metadata[LEFT_OPEN] == f"{window_id(1)} VOID -"
     assert (third.unsettled, third.lapsed_hold) == (window_id(3), 0)
+
+
+@pytest.mark.req("BUD-11", "API-4")
+async def test_a_lease_that_is_renewed_runs_out_later_and_never_sooner(store):
+    """Whoever comes while its holder lives is refused with the time that is left; once it ran out its window is named."""
+    await store.start(new_state())
+    await store.open(first_ask(1))
+    longer = await store.renew(RenewLease(SESSION, SESSION, window_id(1), NOW_MS + 3 * LEASE_MS))
+    same = await store.renew(RenewLease(SESSION, SESSION, window_id(1), NOW_MS + 1))
+    meanwhile = await refused(store.open(first_ask(2, now_ms=NOW_MS + 2 * LEASE_MS)))
+    late = await store.open(first_ask(3, now_ms=NOW_MS + 3 * LEASE_MS))
+
+    assert (longer, same) == (NOW_MS + 3 * LEASE_MS, NOW_MS + 3 * LEASE_MS)
+    assert meanwhile.reason == "WINDOW_IN_FLIGHT"
+    assert late.unsettled == window_id(1)
+
+
+@pytest.mark.req("BUD-11", "API-4")
+async def test_a_lease_that_was_found_to_have_run_out_is_lost(store):
+    """Its window is looked after by whoever found it; so is one that is settled, and of one that is gone there is nothing to renew."""
+    await store.start(new_state())
+    await store.open(first_ask(1))
+    opened = await store.open(first_ask(2, now_ms=NOW_MS + LEASE_MS))
+    await store.commit(settle(2, opened, charge=Micros(0)))
+    found = [await refused(store.renew(RenewLease(SESSION, SESSION, window_id(n), NOW_MS * 2))) for n in (1, 2, 3)]
+
+    assert [one.reason for one in found] == ["LEASE_LOST"] * 3

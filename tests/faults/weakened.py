@@ -192,9 +192,9 @@ def silent_defaults() -> None:
 
     analyze, reserve = DpePeer.analyze, DpePeer.reserve
 
-    async def anywhere(self: Any, deadline: Any) -> str:
+    async def anywhere(self: Any, deadline: Any, place_id: str = "") -> str:
         try:
-            return await reserve(self, deadline)
+            return await reserve(self, deadline, place_id)
         except Refused:
             return ""
 

@@ -18,6 +18,7 @@ from interlock.domain.dag.dag import BRANCH, violations
 from interlock.domain.errors import Refused
 from interlock.domain.ids import WindowId
 from interlock.domain.session.hold import HoldWindow
+from interlock.domain.session.renewing import RenewLease
 from interlock.domain.session.state import Committed, SessionState
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
@@ -87,6 +88,7 @@ STEPS = st.one_of(
     st.tuples(st.just("again"), st.integers(-3, -1)),
     st.tuples(st.just("abandon"), WINDOWS),
     st.tuples(st.just("hold"), WINDOWS, AMOUNTS, BUDGETS | st.just(1_000_000)),
+    st.tuples(st.just("renew"), WINDOWS, CLOCK),
     st.tuples(st.just("flown"), OPENS, AMOUNTS),
     st.tuples(st.just("overtaken"), OPENS, AMOUNTS, COMMITS),
     st.tuples(st.just("beside"), COSTS),
@@ -156,6 +158,9 @@ class Pair:
             await self.both("abandon", self.id, self.id, window_id(given[0]))
         elif name == "hold":
             await self.hold(window_id(given[0]), given[1], given[2])
+        elif name == "renew":
+            got = await self.both("renew", RenewLease(self.id, self.id, window_id(given[0]), given[1]))
+            event(f"renew: {got[1] if isinstance(got, tuple) else 'renewed'}")
         elif name == "flown":  # open and hold at once: what follows meets the hold
             await self.open({**given[0], "token": 0, "pointer": None, "wrong": None, "token_budget": None})
             await self.hold(window_id(given[0]["window"]), given[1], 1_000_000)

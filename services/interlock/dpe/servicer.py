@@ -67,7 +67,9 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
             raise invalid(
                 "INVALID_PARAMETER", f"lease_ms must be from 1 to {MOST_LEASE_S * 1000:.0f}", param="lease_ms"
             )
-        return dpe_pb2.ReservePlaceResponse(place_id=self._places.reserve(request.lease_ms / 1000))
+        lease_s = request.lease_ms / 1000
+        kept = self._places.keep(request.place_id, lease_s)
+        return dpe_pb2.ReservePlaceResponse(place_id=request.place_id if kept else self._places.reserve(lease_s))
 
     async def ReleasePlace(  # noqa: N802 - gRPC's name
         self, request: dpe_pb2.ReleasePlaceRequest, context: Any

@@ -20,6 +20,7 @@ from interlock.session.kernel.kernels import KernelUseCases
 from interlock.session.ledger import Ledger
 from interlock.session.messages import answers, bindings, requests, spending, tree_requests
 from interlock.session.recording import record_of
+from interlock.session.renewals import renew
 from interlock.session.restoring import Restoring
 from interlock.session.spending import spend
 
@@ -117,6 +118,16 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
     async def HoldWindow(self, request: session_pb2.HoldWindowRequest, context: Any) -> session_pb2.HoldWindowResponse:
         """Set aside the most that a window may cost, before a part of its answer is released."""
         return session_pb2.HoldWindowResponse(held_micros=await hold(self._ledger, requests.hold_of(request)))
+
+    @answers_refusals(session_pb2.RenewWindowResponse)
+    async def RenewWindow(
+        self, request: session_pb2.RenewWindowRequest, context: Any
+    ) -> session_pb2.RenewWindowResponse:
+        """Prolong the lease of a window whose answer is still coming in."""
+        window, lease_ms = requests.renewal_of(request)
+        root, session = requests.session_of(request.root_session_id), requests.session_of(request.session_id)
+        until = await renew(self._ledger, root, session, window, lease_ms=lease_ms)
+        return session_pb2.RenewWindowResponse(until_ms=until)
 
     @answers_refusals(session_pb2.SpendWindowResponse)
     async def SpendWindow(

@@ -23,6 +23,7 @@ QUESTION = [
     {"role": "user", "content": "What is the capital of France, and where does it lie?"},
 ]
 LIMITS = {"request_timeout_s": 6, "rpc_timeout_s": 2, "stream_release": "sentences"}
+LEASE_S = 8
 KILLS_ITSELF = {"INTERLOCK_FAILPOINTS": "sidecar.after_part:kill"}
 
 
@@ -80,11 +81,14 @@ def mesh(tmp_path_factory, valkey, provider):
             yield made.start().wait()
 
 
-@pytest.mark.parametrize("point", ["on record", "the client has heard"])
+@pytest.mark.parametrize("point", ["on record", "the client has heard", "past its first lease"])
 def test_a_killed_stream_is_charged_what_it_held(mesh, provider, point):
-    """The process dies, starts again on the same state, and the next call has the window closed at CRITICAL."""
+    """The process dies, starts again on the same state, and the next call has the window closed at CRITICAL.
+
+    A stream that lives for longer than a lease is found within one, too.
+    """
     heard, never = threading.Event(), threading.Event()
-    if point == "the client has heard" and mesh.env.keys() & KILLS_ITSELF.keys():  # the case before left it without
+    if point != "on record" and mesh.env.keys() & KILLS_ITSELF.keys():  # the case before left it without
         restarted_quietly(mesh)
     http = f"http://127.0.0.1:{mesh.ports['sidecar_http']}"
     provider.answers(FIRST)
@@ -95,14 +99,17 @@ def test_a_killed_stream_is_charged_what_it_held(mesh, provider, point):
     got: list[str] = []
     client = threading.Thread(target=lambda: got.append(streamed(http, token, heard)))
     client.start()
-    if point == "the client has heard":
+    if point != "on record":
         assert heard.wait(30)
+        if point == "past its first lease":
+            time.sleep(LEASE_S + 1)
+            assert chat(http, crp_session_token=token).json()["reason"] == "WINDOW_IN_FLIGHT"
         mesh.kill()
     client.join(40)
     never.set()
     restarted_quietly(mesh)
     provider.answers(FIRST)
-    ends = time.monotonic() + 40
+    ends = time.monotonic() + LEASE_S + 10
     while (closed := chat(http, crp_session_token=token)).json().get("reason") == "WINDOW_IN_FLIGHT":
         assert time.monotonic() < ends
         time.sleep(0.3)
@@ -115,7 +122,7 @@ def test_a_killed_stream_is_charged_what_it_held(mesh, provider, point):
     said = got[0]
 
     assert closed.json()["reason"] == "WINDOW_ALREADY_SETTLED", log[-3000:]
-    assert said == (FIRST if point == "the client has heard" else "")
+    assert said == ("" if point == "on record" else FIRST)
     assert after.status_code == 200
     assert after.headers["crp-agent-safety-budget"] == "0.65"
     assert [window["charge_micros"] for window in shown["windows"]] == [0, 350_000, 0]

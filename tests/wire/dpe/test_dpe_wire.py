@@ -382,6 +382,7 @@ async def test_a_place_is_taken_used_and_given_back_over_the_wire(stub):
     while not (given := await stub.ReservePlace(dpe_pb2.ReservePlaceRequest(lease_ms=60_000))).HasField("refusal"):
         places.append(given.place_id)
     judged = await report(stub, TOWER[0], place_id=places[0])
+    kept = await stub.ReservePlace(dpe_pb2.ReservePlaceRequest(lease_ms=60_000, place_id=places[0]))
     for place in places:
         await stub.ReleasePlace(dpe_pb2.ReleasePlaceRequest(place_id=place))
     again = await stub.ReservePlace(dpe_pb2.ReservePlaceRequest(lease_ms=60_000))
@@ -390,6 +391,7 @@ async def test_a_place_is_taken_used_and_given_back_over_the_wire(stub):
     assert (given.refusal.reason, given.refusal.kind) == ("OVERLOADED", common_pb2.REFUSAL_KIND_EXHAUSTED)
     assert given.refusal.retry_after_ms > 0
     assert judged.claims_total == 1
+    assert kept.place_id == places[0]
     assert again.place_id and again.place_id not in places
 
 

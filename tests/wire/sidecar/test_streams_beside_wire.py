@@ -24,7 +24,13 @@ pytest_plugins = ("tests.support.sidecar.fronts",)
 pytestmark = [pytest.mark.req("BUD-8", "BUD-9", "BUD-11")]
 
 CALLER = caller_id_of("anonymous")
-LIMITS = {"request_timeout_s": 2.0, "rpc_timeout_s": 1.0, "caller_budget": 1.0, "caller_period_s": 86_400}
+LIMITS = {
+    "request_timeout_s": 2.0,
+    "stream_timeout_s": 2.0,
+    "rpc_timeout_s": 1.0,
+    "caller_budget": 1.0,
+    "caller_period_s": 86_400,
+}
 
 
 @dataclass

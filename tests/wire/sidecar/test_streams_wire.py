@@ -408,7 +408,7 @@ async def test_a_stream_that_nobody_closed_is_charged_what_it_held(tmp_path, pro
     def wrap(services):
         return {**services, "audit": Hooked(services["audit"], Append=down)}
 
-    limits = {"request_timeout_s": 2.0, "rpc_timeout_s": 0.5}
+    limits = {"request_timeout_s": 2.0, "stream_timeout_s": 2.0, "rpc_timeout_s": 0.5}
     async with running_sidecar(tmp_path, upstream=upstream, wrap=wrap, **limits) as sidecar:
         first = await sidecar.chat()
         token = token_of(first)
@@ -479,7 +479,7 @@ async def test_a_first_part_that_may_be_on_record_binds_its_window(tmp_path, pro
         parts["audit"] = FirstPartInDoubt(services["audit"])
         return {**services, **parts}
 
-    limits = {"request_timeout_s": 2.0, "rpc_timeout_s": 0.5}
+    limits = {"request_timeout_s": 2.0, "stream_timeout_s": 2.0, "rpc_timeout_s": 0.5}
     async with running_sidecar(tmp_path, upstream=upstream, wrap=wrap, **limits) as sidecar:
         first = await sidecar.chat()
         token, never = token_of(first), threading.Event()
@@ -530,7 +530,7 @@ async def test_a_first_part_that_arrives_late_is_refused_by_the_log(tmp_path, pr
         parts["audit"] = FirstPartIsLate(services["audit"])
         return {**services, **parts}
 
-    limits = {"request_timeout_s": 2.0, "rpc_timeout_s": 0.5}
+    limits = {"request_timeout_s": 2.0, "stream_timeout_s": 2.0, "rpc_timeout_s": 0.5}
     async with running_sidecar(tmp_path, upstream=upstream, wrap=wrap, **limits) as sidecar:
         first = await sidecar.chat()
         token, never = token_of(first), threading.Event()
@@ -607,7 +607,7 @@ async def test_a_lost_stream_whose_hold_leaves_nothing_is_closed_by_the_call_tha
     def wrap(services):
         return {**services, "audit": Hooked(services["audit"], Append=down)}
 
-    limits = {"request_timeout_s": 2.0, "rpc_timeout_s": 0.5}
+    limits = {"request_timeout_s": 2.0, "stream_timeout_s": 2.0, "rpc_timeout_s": 0.5}
     async with running_sidecar(tmp_path, upstream=upstream, wrap=wrap, dpe=DpeDouble(), **limits) as sidecar:
         first = await sidecar.chat()
         branch = {"CRP-Session-Token": token_of(first), "CRP-Session-Action": "branch"}
@@ -654,7 +654,7 @@ async def test_a_lost_stream_of_a_session_that_is_spent_is_closed_by_the_call_th
             "session": Hooked(services["session"], AbandonWindow=down),
         }
 
-    limits = {"request_timeout_s": 2.0, "rpc_timeout_s": 0.5, "caller_budget": 1.0}
+    limits = {"request_timeout_s": 2.0, "stream_timeout_s": 2.0, "rpc_timeout_s": 0.5, "caller_budget": 1.0}
     async with running_sidecar(tmp_path, upstream=upstream, wrap=wrap, **limits) as sidecar:
         first = await sidecar.chat()
         store, session_id = sidecar.services["session"]._inner._ledger.store, first.headers["crp-context-session-id"]

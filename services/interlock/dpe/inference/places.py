@@ -81,6 +81,14 @@ class PlaceLedger:
         self._tell()
         return place_id
 
+    def keep(self, place_id: str, lease_s: float) -> bool:
+        """Let a place that is held go on for so many seconds from now on, never for less than it has; no, where it has ended."""
+        self._expire()
+        place = self._held.get(place_id)
+        if place is not None:
+            place.expires_s = max(place.expires_s, self._at + min(lease_s, MOST_LEASE_S))
+        return place is not None
+
     def release(self, place_id: str) -> None:
         """Give a place back. One that is not known, or was given back before, changes nothing."""
         self._advance()

@@ -35,6 +35,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "GetDagResponse": ("sessions",),
     "TerminateSessionResponse": ("session.session_id",),
     "HoldWindowResponse": ("held_micros",),
+    "RenewWindowResponse": ("until_ms",),
     "SpendWindowResponse": ("window_id",),
     "DelegateResponse": ("grant", "delegation.parent_session_id", "delegation.root_session_id"),
     "ReadGrantResponse": ("delegation.parent_session_id", "delegation.root_session_id"),

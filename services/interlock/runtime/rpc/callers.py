@@ -39,6 +39,7 @@ CALLERS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "CommitWindow": _SIDECAR,
         "FailWindow": _SIDECAR,
         "HoldWindow": _SIDECAR,
+        "RenewWindow": _SIDECAR,
         "SpendWindow": _SIDECAR,
         "AbandonWindow": _SIDECAR,
         "Delegate": _SIDECAR,

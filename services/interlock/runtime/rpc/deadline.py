@@ -28,6 +28,10 @@ class Deadline:
         """Seconds that are left; negative after the end."""
         return self._end - time.monotonic()
 
+    def follow(self, other: Deadline) -> None:
+        """Move to the end of another deadline: a stream that lives gets more time, step by step."""
+        self._end = other._end
+
     def within(self, limit_s: float) -> float:
         """Return *limit_s* or what is left, whichever is less. Refused with DEADLINE_EXCEEDED when nothing is left."""
         left = self._end - time.monotonic()

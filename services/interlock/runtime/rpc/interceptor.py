@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import grpc
@@ -29,11 +30,14 @@ Read = Callable[[bytes], EchoedRequest]
 class CallInterceptor(grpc.aio.ServerInterceptor):
     """Wraps every method once and caches it. It is a single interceptor, because each one costs every call.
 
-    *gate* decides who may call which method. Without a gate, as on plain text, anyone who reaches the port may.
+    *gate* decides who may call which method. Without a gate, as on plain text, anyone who reaches the port may. *longer* has the methods
+    that may take more than the default, as service/method.
     """
 
-    def __init__(self, default_timeout_s: float, gate: Gate | None = None) -> None:
-        self._default_timeout_s = default_timeout_s
+    def __init__(
+        self, default_timeout_s: float, gate: Gate | None = None, longer: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
+        self._default_timeout_s, self._longer = default_timeout_s, longer
         self._gate = gate
         self._wrapped: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
 
@@ -105,7 +109,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         async def answer(raw: bytes, context: Any) -> Any:
             with method.call(telemetry.extract(context.invocation_metadata())) as call:
                 try:
-                    async with asyncio.timeout(self._limit(context)) as limit:
+                    async with asyncio.timeout(self._limit(method, context)) as limit:
                         self._admit(method, context)
                         asked = read(raw)
                         return asked.answer(call.answered(await behaviour(asked.request, context)))
@@ -123,7 +127,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         async def answer(raw: bytes, context: Any) -> None:
             with method.call(telemetry.extract(context.invocation_metadata())) as call:
                 try:
-                    async with asyncio.timeout(self._limit(context)) as limit:
+                    async with asyncio.timeout(self._limit(method, context)) as limit:
                         self._admit(method, context)
                         asked = read(raw)
                         async with contextlib.aclosing(behaviour(asked.request, context)) as messages:
@@ -155,9 +159,11 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
         return answer
 
-    def _limit(self, context: Any) -> float | None:
+    def _limit(self, method: Method, context: Any) -> float | None:
         """Return the time limit of a call without a deadline, seconds. gRPC enforces a caller's own deadline."""
-        return self._default_timeout_s if context.time_remaining() is None else None
+        if context.time_remaining() is not None:
+            return None
+        return self._longer.get(method.span_name, self._default_timeout_s)
 
 
 async def _written(context: Any, message: bytes) -> None:

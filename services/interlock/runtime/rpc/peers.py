@@ -65,6 +65,10 @@ class SessionPeer(ServicePeer):
         """Set aside the most that a window may cost, before a part of its answer is released."""
         await self._call_until_done(self._stub.HoldWindow, request, deadline)
 
+    async def renew_window(self, request: session_pb2.RenewWindowRequest, deadline: Deadline) -> None:
+        """Prolong the lease of a window whose answer is still coming in."""
+        await self._call(self._stub.RenewWindow, request, deadline)
+
     async def spend_window(self, request: session_pb2.SpendWindowRequest, deadline: Deadline) -> session_pb2.SpendWindowResponse:  # fmt: skip
         """Reserve what the model calls of a window can cost, or charge what they cost, once per window id."""
         return await self._call_until_done(self._stub.SpendWindow, request, deadline)
@@ -185,17 +189,13 @@ class DpePeer(ServicePeer):
         super().__init__(timeout_s)
         self._stub, self._place_timeout_s = stub, place_timeout_s
 
-    async def reserve(self, deadline: Deadline) -> str:
-        """Take a place until the deadline at most and return its id; empty from an engine that knows no places.
-
-        Refused with OVERLOADED while there is none.
-        """
+    async def reserve(self, deadline: Deadline, place_id: str = "") -> str:
+        """Take a place until the deadline, or keep the named one, and return its id; empty from an older engine. Refused with OVERLOADED."""
         lease_ms = max(1, min(_LONGEST_LEASE_MS, math.ceil(deadline.left_s * 1000)))
-        request = dpe_pb2.ReservePlaceRequest(lease_ms=lease_ms)
+        request = dpe_pb2.ReservePlaceRequest(lease_ms=lease_ms, place_id=place_id)
         try:
-            return unwrap(
-                await self._stub.ReservePlace(request, timeout=deadline.within(self._place_timeout_s))
-            ).place_id
+            given = await self._stub.ReservePlace(request, timeout=deadline.within(self._place_timeout_s))
+            return unwrap(given).place_id
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                 return ""

@@ -52,6 +52,13 @@ def options(settings: Settings, largest_request: int) -> list[tuple[str, int]]:
     ]
 
 
+def _longer(settings: Settings) -> dict[str, float]:
+    """Return the methods that may last for longer than a call: an answer that leaves in parts, while its provider sends."""
+    return {
+        "interlock.api.sidecar.v1.SidecarService/DispatchStream": settings.request_timeout_s + settings.stream_timeout_s
+    }
+
+
 class _ByName:
     """A server that finds methods by their name with each call.
 
@@ -87,7 +94,7 @@ class RpcServer:
         self._front = any(service.name in FRONTS for service in self.services)
         self._credentials, gate = self._identification()
         self._server = grpc.aio.server(
-            interceptors=(CallInterceptor(settings.request_timeout_s, gate),),
+            interceptors=(CallInterceptor(settings.request_timeout_s, gate, _longer(settings)),),
             options=[
                 *options(settings, largest_request or settings.max_message_bytes),
                 *([("grpc.max_connection_age_ms", CONNECTION_AGE_MS)] if self._credentials else []),

@@ -45,9 +45,8 @@ class SettingDeclarations(BaseSettings):
     """A word for the values of several settings (docs/profiles.md): observe (watch, stand in nobody's way), enforce or
     regulated. It gives a setting its value where nothing else does. `interlock config show` tells what came from it."""
     unaware_callers: Literal["observe", "enforce"] = "enforce"
-    """What happens to answers to a caller that sends nothing of CRP: enforce (held, halted and remedied like any other)
-    or observe (delivered as they came; what would have been done is counted, shown and on record). A caller that asks
-    for protection by a token, a policy or a delegation is protected in both."""
+    """What happens to answers to a caller that sends nothing of CRP: enforce (held, halted and remedied like any other) or observe (delivered as they
+    came; what would have been done is counted, shown and on record). A caller that asks for protection by a token, a policy or a delegation is protected in both."""
 
     # == Model provider
 
@@ -63,8 +62,7 @@ class SettingDeclarations(BaseSettings):
     remediation: Literal["full", "none"] | None = None
     """Deprecated, use remedies, which goes first: full switches on every one, none forbids those that a policy names too."""
     stream_release: Literal["sentences", "whole"] = "whole"
-    """How a streamed answer leaves: sentences (each once it was judged with what came before) or whole. Whole in any case
-    where the breaker is not closed, or where a remedy, a review or the policy needs the whole."""
+    """How a streamed answer leaves: sentences (each once it was judged with what came before) or whole. Whole in any case where the breaker is not closed, or where a remedy, a review or the policy needs the whole."""
     max_provider_calls: int = Field(default=2, ge=1, le=100)
     """Provider calls that one answer may take: itself, its review and revision, remedies, summaries. 1: a reflexive
     answer, which a half-open breaker and strict mode force, is refused with PROVIDER_CALLS_EXCEEDED."""
@@ -279,7 +277,9 @@ class SettingDeclarations(BaseSettings):
     request_timeout_s: Seconds = 60
     """Deadline of a governed call without one, seconds. A client that takes nothing of its answer for so long is cut off."""
     upstream_timeout_s: Seconds = 45
-    """Deadline of one provider call, seconds."""
+    """Deadline of one provider call, seconds; of one whose answer leaves in parts, the time to its first byte and the longest pause between two."""
+    stream_timeout_s: Seconds = 600
+    """Longest time for which a provider may send an answer that leaves in parts, seconds. What left by then is settled, and the client gets UPSTREAM_TIMEOUT."""
     rpc_timeout_s: Seconds = 10
     """Deadline of one call between services, seconds."""
     dpe_timeout_s: Seconds = 50

@@ -252,6 +252,11 @@ def hold_of(request: session_pb2.HoldWindowRequest) -> HoldWindow:
     )
 
 
+def renewal_of(request: session_pb2.RenewWindowRequest) -> tuple[WindowId, int]:
+    """Return the window of a RenewWindow, and for how many milliseconds from now it keeps its lease."""
+    return window_of(request.window_id), within("lease_ms", request.lease_ms, 1, LONGEST_LEASE_MS)
+
+
 def acknowledged_of(request: session_pb2.AcknowledgeMovesRequest) -> tuple[WindowId, ...]:
     """Return the windows that an AcknowledgeMoves names."""
     if not request.window_ids:

@@ -19,6 +19,7 @@ from interlock.domain.ids import ContinuationId, SessionId, WindowId, check
 from interlock.domain.session.caller import Begun, CallerAsk, CallerState
 from interlock.domain.session.delegating import Delegated, ParentView
 from interlock.domain.session.hold import HoldWindow
+from interlock.domain.session.renewing import RenewLease
 from interlock.domain.session.restore import merged
 from interlock.domain.session.session_refusals import REASONS, refusal
 from interlock.domain.session.spending import SpendingLimits, SpendWindow
@@ -91,7 +92,8 @@ class RedisStore:
         names = ("start", "open", "commit", "fail", "abandon", "terminate")
         self._start, self._open, self._commit, self._fail, self._abandon, self._terminate = map(LuaScript.load, names)
         self._acknowledge, self._restore, self._caller = map(LuaScript.load, ("acknowledge", "restore", "caller"))
-        self._standing, self._hold, self._spend = map(LuaScript.load, ("standing", "hold", "spend"))
+        self._standing, self._hold, self._renew = map(LuaScript.load, ("standing", "hold", "renew"))
+        self._spend = LuaScript.load("spend")
         self.bindings: BindingIndex = RedisBindings(batcher)
         self.kernels: KernelStore = RedisKernels(batcher)
         self.census: SessionCensus = RedisCensus(batcher)
@@ -232,6 +234,12 @@ class RedisStore:
             self._hold, keys, ask.window_id, ask.amount, ask.ceiling, self._ttl_s, ask.caller_period
         )
         return Micros(held)
+
+    async def renew(self, ask: RenewLease) -> int:
+        """Prolong the lease of a window."""
+        key = key_of(ask.root_session_id, ask.session_id)
+        (until,) = await self._run(self._renew, (key,), ask.window_id, ask.until_ms, self._ttl_s)
+        return int(until)
 
     async def spend(self, ask: SpendWindow) -> SpendingLimits:
         """Reserve or charge what the model calls of a window cost."""

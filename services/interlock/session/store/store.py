@@ -14,6 +14,7 @@ from interlock.domain.session.delegating import Delegated, ParentView
 from interlock.domain.session.hold import HoldWindow
 from interlock.domain.session.holding import caller_freed, caller_rebuilt, hold_window
 from interlock.domain.session.opening import holding_text, open_window
+from interlock.domain.session.renewing import RenewLease, renew_lease
 from interlock.domain.session.restore import merged
 from interlock.domain.session.rule import (
     States,
@@ -80,6 +81,10 @@ class Store(Protocol):
 
     async def hold(self, ask: HoldWindow) -> Micros:
         """Set aside what a window may cost of which a part is to be released, and return it."""
+        ...
+
+    async def renew(self, ask: RenewLease) -> int:
+        """Prolong the lease of a window, and return until when."""
         ...
 
     async def spend(self, ask: SpendWindow) -> SpendingLimits:
@@ -229,6 +234,12 @@ class MemoryStore:
         if caller is not None:
             self._callers[caller_id] = caller
         return ask.amount
+
+    async def renew(self, ask: RenewLease) -> int:
+        """Prolong the lease of a window."""
+        state, until = renew_lease(self._tree(ask.root_session_id).get(ask.session_id), ask)
+        self._keep(state)
+        return until
 
     async def spend(self, ask: SpendWindow) -> SpendingLimits:
         """Reserve or charge what the model calls of a window cost."""

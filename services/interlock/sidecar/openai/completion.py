@@ -10,6 +10,7 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.errors import Refused
 from interlock.sidecar.openai import media, strictjson
 from interlock.sidecar.openai.calls import function, tool_calls
+from interlock.sidecar.openai.content import content_of
 from interlock.sidecar.openai.faults import malformed
 from interlock.sidecar.openai.fields import DroppedFields
 from interlock.sidecar.openai.logprobs import spelled
@@ -214,11 +215,14 @@ def _message(value: Mapping[str, Any], index: int, dropped: DroppedFields, *, wi
     if value.get("role", "assistant") != "assistant":
         raise malformed("ROLE")
     dropped.unread(value, (*_MESSAGE, *_MEDIA) if with_media else _MESSAGE)
-    message: dict[str, Any] = {"role": "assistant", "content": _text(value.get("content"), "CONTENT")}
+    content, thought = content_of(value.get("content"))
+    message: dict[str, Any] = {"role": "assistant", "content": content}
     for name in ("refusal", "reasoning_content"):
         text = _text(value.get(name), name.upper())
         if text is not None:
             message[name] = text
+    if thought:
+        message["reasoning_content"] = message.get("reasoning_content", "") + thought
     if value.get("tool_calls"):
         message["tool_calls"] = tool_calls(value["tool_calls"], index, dropped)
     if value.get("function_call") is not None:  # how older models call a function

@@ -8,6 +8,7 @@ from typing import Any
 
 from interlock.sidecar.call.live import AnswerPart
 from interlock.sidecar.openai import strictjson
+from interlock.sidecar.openai.content import content_of
 from interlock.sidecar.openai.faults import malformed
 from interlock.sidecar.provider.streams import failed, weight
 
@@ -68,6 +69,15 @@ class ChatStream:
         texts = self._choices[0].texts
         return AnswerPart("".join(texts.get("reasoning_content", ())), "".join(texts.get("content", ())))
 
+    def marked(self) -> None:
+        """Note [DONE]. A choice of texts that names no end counts as cut off: nothing says that it is whole.
+
+        One with a call has no end without its name: a call that was cut off must not be made.
+        """
+        for one in self._choices.values():
+            if one.texts and not (one.calls or one.function):
+                one.finish = one.finish or "length"
+
     def take(self, chunk: dict[str, Any]) -> int:
         """Take one chunk."""
         if chunk.get("error"):
@@ -104,6 +114,10 @@ class ChatStream:
                 raise malformed("ROLE")
         elif value is None:
             return
+        elif name == "content":
+            text, thought = content_of(value)
+            choice.says("reasoning_content", thought)
+            choice.says("content", text or "")
         elif name in _TEXTS:
             choice.says(name, value)
         elif name == "tool_calls":

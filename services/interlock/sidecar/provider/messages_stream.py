@@ -63,6 +63,9 @@ class MessageStream:
         thoughts = [block.text for block in self._blocks.values() if block.kind == "thinking"]
         return AnswerPart("\n\n".join(thoughts), "".join(texts)) if self._blocks else None
 
+    def marked(self) -> None:
+        """Note nothing: this API ends with an event of its own."""
+
     def take(self, event: dict[str, Any]) -> int:
         """Take one event. Those that are not known say nothing: the vendor adds some without notice."""
         match event.get("type"):

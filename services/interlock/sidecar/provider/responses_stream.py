@@ -93,6 +93,9 @@ class ResponseStream:
             found[item.kind] += [joined] if joined else []  # as the reader of the whole puts items together
         return AnswerPart("\n\n".join(found["reasoning"]), "\n\n".join(found["message"])) if self._items else None
 
+    def marked(self) -> None:
+        """Note nothing: this API ends with an event of its own."""
+
     def take(self, event: dict[str, Any]) -> int:
         """Take one event. Those that are not known say nothing: their item says it again at its end."""
         kind = event.get("type")

@@ -17,6 +17,8 @@ from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.openai.faults import malformed
 
 _DONE = b"[DONE]"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""Some servers write it in front of what they send. It says nothing, and readers of JSON and of events leave it out."""
 
 
 class AnswerEvents(Protocol):
@@ -35,6 +37,10 @@ class AnswerEvents(Protocol):
     @property
     def said(self) -> AnswerPart | None:
         """What there is so far where the answer is text, with reasoning before it or without; ``None`` where it is not."""
+        ...
+
+    def marked(self) -> None:
+        """Note that the provider sent [DONE], which is the last word of one API and no word of the others."""
         ...
 
     def take(self, event: dict[str, Any]) -> int:
@@ -57,6 +63,7 @@ class ProviderStream:
         self._events, self._read, self._limit, self._max_depth = events, read, limit, max_depth
         self._buffer, self._data, self._size = bytearray(), bytearray(), 0
         self._whole: bytes | None = None
+        self._begun = False
 
     def feed(self, data: bytes) -> None:
         """Take bytes as they came. Refused with UPSTREAM_INVALID_RESPONSE, or UPSTREAM_ERROR where the provider says so."""
@@ -64,7 +71,8 @@ class ProviderStream:
         while not self.done and (at := self._buffer.find(b"\n")) >= 0:
             line = bytes(self._buffer[:at]).removesuffix(b"\r")
             del self._buffer[: at + 1]
-            self._line(line)
+            self._line(line if self._begun else line.removeprefix(BYTE_ORDER_MARK))
+            self._begun = True
         if len(self._buffer) + len(self._data) > self._limit:
             raise malformed("TOO_LARGE")
 
@@ -97,6 +105,7 @@ class ProviderStream:
 
     def _event(self, data: bytes) -> None:
         if data == _DONE:
+            self._events.marked()
             self.finished()
             return
         try:

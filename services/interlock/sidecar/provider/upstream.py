@@ -26,7 +26,7 @@ from interlock.sidecar.provider.delays import LEAST_MS, told_ms
 from interlock.sidecar.provider.figures import FirstChunk
 from interlock.sidecar.provider.provider_api import APIS, ProviderApi
 from interlock.sidecar.provider.refusals import ProviderError
-from interlock.sidecar.provider.streams import ProviderStream
+from interlock.sidecar.provider.streams import BYTE_ORDER_MARK, ProviderStream
 
 log = structlog.get_logger()
 
@@ -135,11 +135,14 @@ class Upstream:
         return await self._ask("POST", self._api.embeddings, key, min(timeout_s, self._timeout_s), content)
 
     async def stream(self, body: Mapping[str, Any], into: ByteSink, *, key: str | None, timeout_s: float) -> None:
-        """Have the provider stream its answer to a chat request *into* a reader. One that does not stream answers at once."""
+        """Have the provider stream its answer to a chat request *into* a reader. One that does not stream answers at once.
+
+        Its first byte and each of its pauses have ``upstream_timeout_s``, the whole has *timeout_s*.
+        """
         if self._conventions:
             into = FirstChunk(into, self.provider, body["model"])
         content = strictjson.dumps(self._api.streamed(body))
-        await self._ask("POST", self._api.path, key, min(timeout_s, self._timeout_s), content, into=into)
+        await self._ask("POST", self._api.path, key, timeout_s, content, into=into)
 
     def reader(self, body: Mapping[str, Any]) -> Reader:
         """Return what reads the answer to a chat request while the provider streams it."""
@@ -211,9 +214,10 @@ class Upstream:
             data += chunk
             if len(data) > self._limit:
                 raise malformed("TOO_LARGE")
+        whole = bytes(data.removeprefix(BYTE_ORDER_MARK))
         if into is not None:
-            into.answered(bytes(data))
-        return bytes(data)
+            into.answered(whole)
+        return whole
 
     def _failure(self, response: httpx.Response, data: bytes) -> Refused:
         status, told = response.status_code, told_ms(response.headers, now_s=time.time())

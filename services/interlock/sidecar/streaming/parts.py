@@ -37,6 +37,7 @@ from interlock.sidecar.openai import completion, fields
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.openai.faults import malformed
 from interlock.sidecar.requests import Round, ceiling_of
+from interlock.sidecar.streaming.lease import StreamLease
 from interlock.sidecar.streaming.units import whole_until
 from interlock.sidecar.trail import stream_events
 from interlock.sidecar.trail.stream_events import RunningHash
@@ -102,19 +103,20 @@ class PartRelease:
         assert run.call.live is not None
         self._settings, self._peers, self._run, self._admitted, self._judge = settings, peers, run, admitted, judge
         self._live, self._running = run.call.live, RunningHash()
+        self._lease = StreamLease(settings, peers, run, admitted.opened)
         self._known = self._judged = self._looked = 0
         self._seen = AnswerPart()
         self._whole_only = False
         self.ended = False
         """Whether the provider's answer came to its end: what it counted before that is not what the answer cost."""
 
-    async def answer(self, body: Mapping[str, Any], timeout_s: float) -> Completion:
-        """Return the provider's answer, of which parts may have left by then.
+    async def answer(self, body: Mapping[str, Any], _timeout_s: float) -> Completion:
+        """Return the provider's answer, of which parts may have left by then. It may take ``stream_timeout_s``.
 
         A provider that fails, or a caller that leaves, after the first part: what there is of the answer is the answer.
         """
         stream = self._live.reader(body)
-        reading = asyncio.ensure_future(self._live.ask(body, timeout_s, stream))
+        reading = asyncio.ensure_future(self._read(body, stream))
         reading.add_done_callback(lambda _: stream.changed.set())
         self._run.asking.add(reading)
         if self._run.caller_left:
@@ -131,6 +133,10 @@ class PartRelease:
             self._run.asking.discard(reading)
         fields.count(answer.dropped)
         return answer
+
+    async def _read(self, body: Mapping[str, Any], stream: Reader) -> None:
+        async with self._lease.kept():
+            await self._live.ask(body, self._settings.stream_timeout_s, stream)
 
     async def _ended(self, stream: Reader, reading: asyncio.Future[None]) -> Completion:
         if self._live.cut:
@@ -253,7 +259,7 @@ class PartRelease:
             log.info("stream.whole", window_id=opened.window_id, reason=refused.reason)
             self._whole_only = True
             return None
-        until_ms = system_clock() // 1000 + int((deadline.left_s + self._settings.rpc_timeout_s) * 1000)
+        until_ms = system_clock() // 1000 + int((self._lease.longest.left_s + self._settings.rpc_timeout_s) * 1000)
         ceiling = ceiling_of(opened, self._run.call.asked.ceiling)
         return stream_events.begun(opened, hold=hold, ceiling=ceiling, until_ms=until_ms)
 

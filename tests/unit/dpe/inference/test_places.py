@@ -192,3 +192,15 @@ def test_a_queue_that_never_empties_is_kept_short(places, clock):
         standing = round(places.demand().level)
 
     assert standing <= burst * 0.6
+
+
+def test_a_place_that_is_kept_outlives_its_lease(places, clock):
+    """An answer that comes in for longer keeps it, for as long as it asks; one that has ended is none any more."""
+    place, other = places.reserve(60.0), places.reserve(60.0)
+    clock.now += 50
+    kept = places.keep(place, 60.0), places.keep(place, 1.0)
+    clock.now += 50
+    later = places.keep(other, 60.0), places.keep(place, 1.0)
+
+    assert (kept, later) == ((True, True), (False, True))
+    assert places.demand().held == 1

@@ -1926,6 +1926,68 @@ class HoldWindowResponse(_message.Message):
 Global___HoldWindowResponse: _TypeAlias = HoldWindowResponse  # noqa: Y015
 
 @_typing.final
+class RenewWindowRequest(_message.Message):
+    """RenewWindowRequest asks for more time for a window."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    LEASE_MS_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session of the window."""
+    root_session_id: _builtins.str
+    """Root of the agent tree."""
+    window_id: _builtins.str
+    """The window, which holds its lease."""
+    lease_ms: _builtins.int
+    """How long it keeps its lease from now on, milliseconds, 1 to 3600000."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        root_session_id: _builtins.str = ...,
+        window_id: _builtins.str = ...,
+        lease_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lease_ms", b"lease_ms", "root_session_id", b"root_session_id", "session_id", b"session_id", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RenewWindowRequest: _TypeAlias = RenewWindowRequest  # noqa: Y015
+
+@_typing.final
+class RenewWindowResponse(_message.Message):
+    """RenewWindowResponse tells until when the window has its lease."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNTIL_MS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    until_ms: _builtins.int
+    """End of the lease, milliseconds since the epoch."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing is prolonged: LEASE_LOST (CONFLICT)."""
+
+    def __init__(
+        self,
+        *,
+        until_ms: _builtins.int = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "until_ms", b"until_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RenewWindowResponse: _TypeAlias = RenewWindowResponse  # noqa: Y015
+
+@_typing.final
 class SpendWindowRequest(_message.Message):
     """SpendWindowRequest tells what the model calls of a window come to."""
 

@@ -85,6 +85,11 @@ class SessionServiceStub:
                 request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowResponse.FromString,
                 _registered_method=True)
+        self.RenewWindow = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/RenewWindow',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RenewWindowRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RenewWindowResponse.FromString,
+                _registered_method=True)
         self.SpendWindow = channel.unary_unary(
                 '/interlock.api.session.v1.SessionService/SpendWindow',
                 request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.SpendWindowRequest.SerializeToString,
@@ -244,6 +249,15 @@ class SessionServiceServicer:
 
         Until the window is settled, other windows of the session and of its caller see the budget less the hold. Repeated with the
         same amount it changes nothing. A hold ends with the settlement of its window, or with its lease where nothing was released.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RenewWindow(self, request, context):
+        """RenewWindow prolongs the lease of a window whose answer is still coming in, while its holder lives.
+
+        A lease is never shortened. Refused with LEASE_LOST once it ran out and another opening found that, or its window is settled.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -413,6 +427,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.HoldWindow,
                     request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowRequest.FromString,
                     response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowResponse.SerializeToString,
+            ),
+            'RenewWindow': grpc.unary_unary_rpc_method_handler(
+                    servicer.RenewWindow,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RenewWindowRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RenewWindowResponse.SerializeToString,
             ),
             'SpendWindow': grpc.unary_unary_rpc_method_handler(
                     servicer.SpendWindow,
@@ -756,6 +775,33 @@ class SessionService:
             '/interlock.api.session.v1.SessionService/HoldWindow',
             interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowRequest.SerializeToString,
             interlock_dot_api_dot_session_dot_v1_dot_session__pb2.HoldWindowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RenewWindow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/RenewWindow',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RenewWindowRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RenewWindowResponse.FromString,
             options,
             channel_credentials,
             insecure,

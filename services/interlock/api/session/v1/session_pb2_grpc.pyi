@@ -79,6 +79,11 @@ class SessionServiceStub:
     Until the window is settled, other windows of the session and of its caller see the budget less the hold. Repeated with the
     same amount it changes nothing. A hold ends with the settlement of its window, or with its lease where nothing was released.
     """
+    RenewWindow: _grpc.UnaryUnaryMultiCallable[_session_pb2.RenewWindowRequest, _session_pb2.RenewWindowResponse]
+    """RenewWindow prolongs the lease of a window whose answer is still coming in, while its holder lives.
+
+    A lease is never shortened. Refused with LEASE_LOST once it ran out and another opening found that, or its window is settled.
+    """
     SpendWindow: _grpc.UnaryUnaryMultiCallable[_session_pb2.SpendWindowRequest, _session_pb2.SpendWindowResponse]
     """SpendWindow reserves what the model calls of a window can cost, up the tree, before the provider is asked; or charges what they
     cost where the window will not be sealed. The settlement of the window takes the place of its reservation. Refused with
@@ -179,6 +184,11 @@ class SessionServiceAsyncStub(SessionServiceStub):
 
     Until the window is settled, other windows of the session and of its caller see the budget less the hold. Repeated with the
     same amount it changes nothing. A hold ends with the settlement of its window, or with its lease where nothing was released.
+    """
+    RenewWindow: _aio.UnaryUnaryMultiCallable[_session_pb2.RenewWindowRequest, _session_pb2.RenewWindowResponse]  # type: ignore[assignment]
+    """RenewWindow prolongs the lease of a window whose answer is still coming in, while its holder lives.
+
+    A lease is never shortened. Refused with LEASE_LOST once it ran out and another opening found that, or its window is settled.
     """
     SpendWindow: _aio.UnaryUnaryMultiCallable[_session_pb2.SpendWindowRequest, _session_pb2.SpendWindowResponse]  # type: ignore[assignment]
     """SpendWindow reserves what the model calls of a window can cost, up the tree, before the provider is asked; or charges what they
@@ -337,6 +347,17 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Until the window is settled, other windows of the session and of its caller see the budget less the hold. Repeated with the
         same amount it changes nothing. A hold ends with the settlement of its window, or with its lease where nothing was released.
+        """
+
+    @_abc_1.abstractmethod
+    def RenewWindow(
+        self,
+        request: _session_pb2.RenewWindowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.RenewWindowResponse, _abc.Awaitable[_session_pb2.RenewWindowResponse]]:
+        """RenewWindow prolongs the lease of a window whose answer is still coming in, while its holder lives.
+
+        A lease is never shortened. Refused with LEASE_LOST once it ran out and another opening found that, or its window is settled.
         """
 
     @_abc_1.abstractmethod
