@@ -40,4 +40,4 @@ class SignInDeclarations(SpendingDeclarations):
     oidc_ca_file: Path | None = None
     """PEM file of the authorities that the provider's certificate is checked by. Absent: this machine's."""
     oidc_timeout_s: Seconds = 10
-    """Deadline of all that one sign-in asks the provider, seconds."""
+    """Deadline of one call to the provider, seconds."""
