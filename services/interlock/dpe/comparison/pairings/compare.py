@@ -22,6 +22,8 @@ from interlock.dpe.comparison.pairings.needed import turned_need
 from interlock.dpe.comparison.pairings.normed import turned_norm
 from interlock.dpe.comparison.pairings.parallel import crossed_values
 from interlock.dpe.comparison.pairings.partners import partnered
+from interlock.dpe.comparison.pairings.placed import placed
+from interlock.dpe.comparison.pairings.realised import realised
 from interlock.dpe.comparison.pairings.reordered import reordered
 from interlock.dpe.comparison.pairings.traded import traded
 
@@ -48,6 +50,8 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         turned_norm,
         turned_need,
         overstated,
+        realised,
+        placed,
     ):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
