@@ -33,7 +33,7 @@ def _number(value: int) -> str:
 
 
 @cache
-def key(number: int, bits: int = 2048) -> rsa.RSAPrivateKey:
+def key(number: int, bits: int) -> rsa.RSAPrivateKey:
     """One of the provider's keys, made once in a run of the tests."""
     del number
     return rsa.generate_private_key(public_exponent=65537, key_size=bits)
