@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import hashlib
 import hmac
@@ -79,6 +80,8 @@ class Behaviour:
     status: int = 200
     compressed: bool = False
     hangs: bool = False
+    drips: bool = False
+    """Whether three seconds of spaces, one at a time, come before each answer."""
     ahead_s: int = 0
     """How far its clock is ahead."""
 
@@ -187,9 +190,15 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("content-encoding", "gzip")
         if does.status in {301, 302, 307}:
             self.send_header("location", f"{self.provider.issuer}{self.path}")
-        self.send_header("content-length", str(len(data)))
+        first = 30 if does.drips else 0
+        self.send_header("content-length", str(first + len(data)))
         self.end_headers()
-        self.wfile.write(data)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(first):
+                self.wfile.write(b" ")
+                self.wfile.flush()
+                self.provider.released.wait(0.1)
+            self.wfile.write(data)
 
     do_POST = do_GET
 

@@ -210,6 +210,13 @@ async def test_a_provider_that_hangs_or_is_down_signs_nobody_in(openid):
     assert (await signed_in(openid, signing_in(openid.issuer))).name == "person@company.com"
 
 
+async def test_a_provider_that_drips_is_not_waited_for(openid):
+    """One byte in time after another is still no answer in time."""
+    openid.behave(drips=True)
+
+    assert await reason_of(signing_in(openid.issuer, timeout_s=0.5).start(HERE, "/")) == "OIDC_UNREACHABLE"
+
+
 async def test_a_provider_that_ends_between_there_and_back_signs_nobody_in(openid):
     """What was kept of a provider is no reason to believe anybody while it cannot be asked."""
     sign_in = signing_in(openid.issuer)
