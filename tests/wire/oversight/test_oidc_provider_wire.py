@@ -95,6 +95,7 @@ async def test_document_and_keys_are_kept_and_asked_for_again_after_ten_minutes(
 
     assert (kept.count(DISCOVERY), kept.count("/jwks")) == (1, 1)
     assert await reason_of(signed_in(openid, sign_in)) == "OIDC_KEY_UNKNOWN"
+    assert openid.asked.count(DISCOVERY) == 2
 
 
 async def test_a_rotated_key_is_found_at_once(openid):
