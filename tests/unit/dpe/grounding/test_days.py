@@ -6,7 +6,7 @@ import pytest
 
 from bench.everyday import is_clean
 from interlock.dpe.document import Fact
-from interlock.dpe.grounding.days import days_told
+from interlock.dpe.grounding.follows import days_told
 from interlock.dpe.request import Output, Request
 from tests.support.dpe import claim, pipeline
 

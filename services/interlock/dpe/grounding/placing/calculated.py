@@ -16,8 +16,8 @@ from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.document import Claim, Distortion, NliScores
 from interlock.dpe.grounding import attribution
 from interlock.dpe.grounding.attribution import ClaimEvidence
-from interlock.dpe.grounding.days import days_told
 from interlock.dpe.grounding.envelope import Envelope
+from interlock.dpe.grounding.follows import following
 from interlock.dpe.grounding.placing.copied_rows import RowVerdict, row_verdict
 from interlock.dpe.grounding.placing.derivations import derived
 from interlock.dpe.grounding.placing.keyed import other_amounts
@@ -136,7 +136,7 @@ def settle(
         settled = _with_states(
             _settled(claim, known, said, vocabulary, around[claim.claim_id], agreed=of_states.agree), of_states, claim
         )
-        told = pinned(claim, envelope.facts).with_(days_told(claim, envelope.facts, f"{query} {own}"))
+        told = pinned(claim, envelope.facts).with_(following(claim, envelope.facts, f"{query} {own}"))
         settled = _with_pins(settled, told)
         settled = _with_row(settled, row_verdict(claim, known))
         if settled is not None:
