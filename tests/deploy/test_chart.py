@@ -249,6 +249,39 @@ def test_the_injectors_rules_are_ones_that_it_reads(profile, tmp_path):
         assert ("regulated", False) == (rules.floor("agents"), rules.of("agents").opt_out)
 
 
+OIDC = (
+    "oversight.oidc.secret=console-oidc", "settings.oidc_issuer=https://idp.example:8443/realms/x",
+    "settings.oidc_client_id=console", "settings.oversight_base_url=https://console.example",
+)  # fmt: skip
+
+
+def test_sign_in_by_a_provider_is_for_oversight_alone():
+    """Its pod has roles and secret as files, and may reach the provider's port at the addresses given; no other pod does."""
+    more = (*OIDC, "oversight.oidc.ca=true", "networkPolicy.providerCidrs[0]=10.9.0.0/16")
+    mounting = [
+        name for name, spec in pods("ha", *more)
+        if any(one.get("secret", {}).get("secretName") == "console-oidc" for one in spec.get("volumes", []))
+    ]  # fmt: skip
+    [spec] = [spec for name, spec in pods("ha", *more) if name in mounting]
+    environment = {one["name"]: one.get("value") for one in spec["containers"][0]["env"]}
+    reaching = [
+        one["metadata"]["name"] for one in of("ha", "NetworkPolicy", *more)
+        if {"ports": [{"port": 8443}], "to": [{"ipBlock": {"cidr": "10.9.0.0/16"}}]} in one["spec"].get("egress", [])
+    ]  # fmt: skip
+
+    assert mounting == reaching == ["il-oversight"]
+    assert environment["INTERLOCK_OIDC_ROLES_FILE"] == "/etc/interlock/oidc/roles.yaml"
+    assert environment["INTERLOCK_OIDC_CLIENT_SECRET_FILE"] == "/etc/interlock/oidc/client-secret"
+    assert environment["INTERLOCK_OIDC_CA_FILE"] == "/etc/interlock/oidc/ca.crt"
+
+
+def test_sign_in_by_a_provider_that_is_not_named_is_refused():
+    """A Secret without an issuer, a client or an address to come back to would start a pod that ends."""
+    assert template("ha", *OIDC).returncode == 0
+    for left_out in OIDC[1:]:
+        assert template("ha", *(one for one in OIDC if one != left_out)).returncode != 0
+
+
 @pytest.mark.parametrize(
     ("sets", "said"),
     [

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -22,10 +22,13 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain import approval, ids
 from interlock.domain.errors import Kind, Refused, forbidden, unauthenticated, unavailable
 from interlock.domain.held import Held, unpacked
+from interlock.domain.policy.group_roles import granted
 from interlock.domain.policy.roles import ROLES, Role, Sight, not_covered, require_content
+from interlock.oversight.oidc.opening import Oidc
 from interlock.oversight.views import OpenedView, Person, View, Views
 from interlock.runtime.clock import iso8601
 from interlock.runtime.rpc.peers import Peers
+from interlock.runtime.settings.values import SIGN_IN_WAYS
 
 log = structlog.get_logger()
 
@@ -65,12 +68,17 @@ class Console:
     views: Views
     link_role: Role
     """Role of whoever comes by the operator's link."""
+    ways: frozenset[str] = frozenset(SIGN_IN_WAYS)
+    """The ways to sign in that are open."""
+    oidc: Oidc | None = None
+    """Sign-in by OpenID Connect, where it is set up."""
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     """What the operator's link signs in with; it is in a file that only the operator may read."""
 
     async def sign_in(self, reviewer: str, challenge: str, signature: bytes) -> OpenedView:
         """Open a view for a registered reviewer who signed the challenge."""
         try:
+            self._require_way("key")
             opened = self.views.sign_in(reviewer, challenge, signature, (await self._people()).get(reviewer))
         except Refused as refused:
             SIGN_INS.labels(refused.reason).inc()
@@ -85,6 +93,7 @@ class Console:
 
         Refused with SIGN_IN_INVALID for another secret.
         """
+        self._require_way("link")
         if not hmac.compare_digest(secret.encode("utf-8", "replace"), self.secret.encode()):
             SIGN_INS.labels("SIGN_IN_INVALID").inc()
             raise unauthenticated("SIGN_IN_INVALID", "this link is not of this process: `interlock console` prints one")
@@ -93,12 +102,43 @@ class Console:
         log.info("oversight.console_opened", name=viewer)
         return opened
 
+    async def open_by_oidc(self, told: Mapping[str, str], browser: str) -> tuple[OpenedView, str]:
+        """Open a view that decides no held answer for whom the OpenID provider sent back, and return the path they wanted.
+
+        Refused with OIDC_GROUP_NOT_MAPPED for a person without a role, with SIGN_IN_WAY_OFF, and like ``OidcSignIn.finish``.
+        """
+        oidc = self.require_oidc()
+        try:
+            person, to = await oidc.sign_in.finish(told, browser)
+            grant = granted(person.groups, oidc.roles())
+            if grant is None:
+                raise forbidden("OIDC_GROUP_NOT_MAPPED", f"none of your {len(person.groups)} groups has a role here")
+        except Refused as refused:
+            SIGN_INS.labels(refused.reason).inc()
+            log.warning("oversight.sign_in_refused", reason=refused.reason, hint=refused.message, mode="oidc")
+            raise
+        SIGN_INS.labels("oidc").inc()
+        log.info("oversight.signed_in", name=person.name, mode="oidc")
+        return self.views.open_for(person.name, grant.role, grant.sight, person.groups), to
+
+    def require_oidc(self) -> Oidc:
+        """Return sign-in by OpenID Connect. Refused with SIGN_IN_WAY_OFF."""
+        if self.oidc is None:
+            raise _way_off()
+        return self.oidc
+
+    def _require_way(self, way: str) -> None:
+        if way not in self.ways:
+            raise _way_off()
+
     async def viewer(self, bearer: str) -> View:
         """Return the view of a *bearer*, with the role that the person has now.
 
-        Whoever was removed, or whose key was replaced, is signed out.
+        Whoever was removed, or whose key was replaced, is signed out; so is whoever has no group with a role any more.
         """
         view = self.views.of(bearer)
+        if view.groups is not None:
+            return self._by_groups(bearer, view, view.groups)
         if not view.public_key:
             return view
         person = (await self._people()).get(view.reviewer)
@@ -106,6 +146,13 @@ class Console:
             self.views.sign_out(bearer)
             raise unauthenticated("SIGN_IN_REQUIRED", "this reviewer is not registered with that key any more")
         return replace(view, role=person.role, sight=person.sight)
+
+    def _by_groups(self, bearer: str, view: View, groups: frozenset[str]) -> View:
+        grant = granted(groups, self.require_oidc().roles())
+        if grant is None:
+            self.views.sign_out(bearer)
+            raise unauthenticated("SIGN_IN_REQUIRED", "none of this person's groups has a role here any more")
+        return replace(view, role=grant.role, sight=grant.sight)
 
     async def queue(
         self, status: audit_pb2.HeldStatus.ValueType, *, session_id: str = "", after: str = "", limit: int = 50
@@ -257,6 +304,10 @@ def _person(one: policy_pb2.Reviewer) -> Person:
             "ROLE_UNKNOWN", f"the policy service names a role that is not one of {', '.join(ROLES)}", retry_after_ms=0
         )
     return Person(one.public_key, Role(role), Sight(frozenset(one.sees_keys), frozenset(one.sees_agent_types)))
+
+
+def _way_off() -> Refused:
+    return forbidden("SIGN_IN_WAY_OFF", "this way to sign in is switched off here", hint="the setting sign_in_ways")
 
 
 def _readable(data: bytes) -> Held:

@@ -1,13 +1,11 @@
 """The reviewers' page and its JSON over HTTP, on a listener of its own (ecosystem.md 3.11; A-30, A-48).
 
-GET changes nothing. A POST needs our own Origin and, from a reviewer signed in by cookie, the view's CSRF token. The Host
+GET changes nothing, but for the way to the OpenID provider and back, which a state guards. A POST needs our own Origin and, from a reviewer signed in by cookie, the view's CSRF token. The Host
 header is checked against an allow-list, which stops DNS rebinding. Scripts and styles are our own static files; nothing else runs.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from importlib.resources import files
@@ -18,24 +16,22 @@ from google.protobuf import json_format
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from interlock.api.audit.v1 import audit_pb2
-from interlock.domain.errors import Refused, forbidden, invalid, not_found, unauthenticated
+from interlock.domain.errors import Refused, forbidden, invalid, not_found
 from interlock.domain.held import readable_texts
 from interlock.oversight import pages
-from interlock.oversight.console import expires_at
-from interlock.oversight.forms import form_of, json_of, signed_view
+from interlock.oversight.entrance import routes as entrance
+from interlock.oversight.forms import json_of, signed_view
 from interlock.oversight.inbox.pages import inbox_page
 from interlock.oversight.live.routes import ROUTES
 from interlock.oversight.live.stopping import POSTS
 from interlock.oversight.refusals import nowhere_answer, refused_answer
 from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.oversight.stuck import routes as stuck_routes
-from interlock.oversight.views import View
 from interlock.oversight.visible import visible
-from interlock.runtime.clock import iso8601
 from interlock.runtime.http.server import operations
 from interlock.runtime.pictures import picture
 from interlock.runtime.rpc.errors import internal
@@ -95,16 +91,14 @@ def make_app(site: Site, readiness: Readiness, settings: Settings) -> Starlette:
         routes=[
             *operations(readiness, settings).routes,
             route("/", _queue),
-            route("/sign-in", _sign_in_page),
-            route("/sign-in", _sign_in_by_token, "POST"),
-            route("/sign-out", _sign_out, "POST"),
             route("/held/{window_id}", _held),
             route("/held/{window_id}/dag.svg", _dag),
-            *(route(path, endpoint) for path, endpoint in (ROUTES | stuck_routes.ROUTES).items()),
-            *(route(path, endpoint, "POST") for path, endpoint in (POSTS | stuck_routes.POSTS).items()),
+            *(route(path, endpoint) for path, endpoint in (entrance.ROUTES | ROUTES | stuck_routes.ROUTES).items()),
+            *(
+                route(path, endpoint, "POST")
+                for path, endpoint in (entrance.POSTS | POSTS | stuck_routes.POSTS).items()
+            ),
             route("/static/{name}", file),
-            route("/api/challenge", _challenge, "POST"),
-            route("/api/sign-in", _sign_in, "POST"),
             route("/api/held", _api_queue),
             route("/api/held/{window_id}", _api_held),
             route("/api/held/{window_id}/body", _api_body),
@@ -168,46 +162,6 @@ async def _dag(site: Site, request: Request) -> Response:
     return Response(picture.svg(tree), media_type="image/svg+xml")
 
 
-async def _sign_in_page(_site: Site, _request: Request) -> Response:
-    return html(pages.sign_in_page())
-
-
-async def _sign_in_by_token(site: Site, request: Request) -> Response:
-    """Accept a bearer token that the command line printed, whose view and its end stay the same; or the secret of its link."""
-    form = await form_of(request)
-    if secret := form.get("secret", ""):
-        opened = site.console.open_for(form.get("viewer", ""), secret)
-        return _signed_in(site, RedirectResponse("/sessions", 303), opened.bearer, opened.view)
-    bearer = form.get("bearer", "").strip()
-    view = await site.console.viewer(bearer)
-    return _signed_in(site, RedirectResponse("/", 303), bearer, view)
-
-
-async def _sign_out(site: Site, request: Request) -> Response:
-    await signed_view(site, request, (await form_of(request)).get("csrf", ""))
-    site.console.views.sign_out(request.cookies.get(site.cookie, ""))
-    response = RedirectResponse("/sign-in", 303)
-    response.delete_cookie(site.cookie, path="/", secure=site.secure, httponly=True, samesite="strict")
-    return response
-
-
-async def _challenge(site: Site, request: Request) -> Response:
-    given = await json_of(request, "reviewer_id")
-    text, expires_us = site.console.views.challenge(given["reviewer_id"])
-    return JSONResponse({"challenge": text, "expires_at": iso8601(expires_us)})
-
-
-async def _sign_in(site: Site, request: Request) -> Response:
-    given = await json_of(request, "reviewer_id", "challenge", "signature")
-    try:
-        signature = base64.b64decode(given["signature"] + "==", altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        raise unauthenticated("SIGN_IN_INVALID", "the signature is not base64url") from None
-    opened = await site.console.sign_in(given["reviewer_id"], given["challenge"], signature)
-    response = JSONResponse({"expires_at": expires_at(opened.view)})
-    return _signed_in(site, response, opened.bearer, opened.view)
-
-
 async def _api_queue(site: Site, request: Request) -> Response:
     await view_of(site, request)
     page = await site.console.queue(
@@ -247,14 +201,6 @@ async def _api_decide(site: Site, request: Request) -> Response:
     given = await json_of(request, "token", "reason")
     item = await site.console.decide(view, request.path_params["window_id"], given["token"], given["reason"])
     return JSONResponse({"status": _word(item), "window_id": item.window_id, "approval_id": item.approval_id})
-
-
-def _signed_in(site: Site, response: Response, bearer: str, view: View) -> Response:
-    left_s = max(1, (view.expires_us - site.console.views.now_us()) // 1_000_000)
-    response.set_cookie(
-        site.cookie, bearer, max_age=left_s, path="/", secure=site.secure, httponly=True, samesite="strict"
-    )
-    return response
 
 
 def _status(name: str) -> audit_pb2.HeldStatus.ValueType:

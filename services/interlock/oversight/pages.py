@@ -6,7 +6,7 @@ template escapes them. A text that someone else wrote goes in as ``said`` or ``q
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -48,9 +48,9 @@ class Word(NamedTuple):
     kind: str
 
 
-def sign_in_page(fault: str = "") -> str:
-    """Return the page for a reader who is not signed in; *fault* is shown above the forms."""
-    return render("sign_in.html", title="Sign in", **STRANGER, fault=fault)
+def sign_in_page(fault: str, *, ways: Collection[str], provider: str, to: str) -> str:
+    """Return the page for a reader who is not signed in, with the *ways* in; *provider* is the host of the OpenID provider, if any."""
+    return render("sign_in.html", title="Sign in", **STRANGER, fault=fault, ways=ways, provider=said(provider), to=to)
 
 
 def frame_of(view: View) -> Mapping[str, Any]:

@@ -12,7 +12,8 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from interlock.domain.errors import Kind, Refused, not_found
 from interlock.oversight import pages
 from interlock.oversight.markup import render, said
-from interlock.oversight.site import Site, html, view_of
+from interlock.oversight.oidc.sign_in import own_path
+from interlock.oversight.site import Site, html, sign_in_page, view_of
 from interlock.oversight.views import View
 from interlock.runtime.rpc.errors import HTTP_CODES
 
@@ -29,10 +30,14 @@ IN_WORDS: Mapping[Kind, str] = {
     Kind.TIMEOUT: "A part of Interlock took too long to answer. Nothing is lost: reload this page in a moment.",
     Kind.INTERNAL: "This is a defect of Interlock. Its log has the details.",
 }
-_NOT_THE_ROLE: Mapping[str, str] = {
+_IN_OTHER_WORDS: Mapping[str, str] = {
     "ROLE_SEES_NO_CONTENT": "This page is not for your role: it shows what was asked and answered, which is for reviewers and admins.",
     "ROLE_NOT_ADMIN": "This is not for your role: it is for admins.",
     "SESSION_NOT_COVERED": "This is not for your role: it covers the sessions of other keys and agent types.",
+    "OIDC_GROUP_NOT_MAPPED": "The provider knows you, and this console has no role for you. Who runs it can give one of your groups a role.",
+    "OIDC_UNREACHABLE": "The OpenID provider does not answer, so nobody can be signed in by it now. Nothing was changed: sign in again in a moment.",
+    "OIDC_ANSWER_INVALID": "The OpenID provider answers, and not as it should, so nobody can be signed in by it. Nothing was changed.",
+    "OIDC_ISSUER_MISMATCH": "The OpenID provider is another one than this console was set up for, so nobody can be signed in by it.",
     "VIEW_READS_ONLY": "This is not for your sign-in: it may look, and decides nothing.",
 }
 _WAYS_BACK = (
@@ -51,9 +56,10 @@ async def refused_answer(site: Site, request: Request, refused: Refused) -> Resp
     if not _is_for_a_person(request):
         return _json(status, refused)
     if refused.reason == "SIGN_IN_REQUIRED" and request.method == "GET":
-        return RedirectResponse("/sign-in", 303)
+        back = own_path(request.scope["path"])
+        return RedirectResponse(f"/sign-in?to={back}" if site.console.oidc else "/sign-in", 303)
     if refused.kind is Kind.UNAUTHENTICATED:
-        page = pages.sign_in_page(f"{refused.reason}: {refused.message}")
+        page = sign_in_page(site, _with_hint(refused))
     else:
         page = refused_page(await _known_view(site, request, refused), status, refused, request.scope["path"])
     answer = html(page)
@@ -80,9 +86,14 @@ def refused_page(view: View | None, status: int, refused: Refused, path: str) ->
     back = next(((to, name) for start, to, name in _WAYS_BACK if path.startswith(start)), ("/sessions", "the sessions"))
     return render(
         "refused.html", title=f"{status} {HTTPStatus(status).phrase}", **frame, reason=refused.reason,
-        words=_NOT_THE_ROLE.get(refused.reason) or IN_WORDS.get(refused.kind, ""), message=said(refused.message),
+        words=_IN_OTHER_WORDS.get(refused.reason) or IN_WORDS.get(refused.kind, ""), message=said(refused.message),
         hint=said(refused.metadata.get("hint", "")), back=back,
     )  # fmt: skip
+
+
+def _with_hint(refused: Refused) -> str:
+    hint = refused.metadata.get("hint", "")
+    return f"{refused.reason}: {refused.message}" + (f" ({hint})" if hint else "")
 
 
 def _json(status: int, refused: Refused) -> Response:

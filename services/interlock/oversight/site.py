@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
+from interlock.oversight import pages
 from interlock.oversight.changes import Changes
 from interlock.oversight.compensations import StuckCases
 from interlock.oversight.console import Console
@@ -50,6 +51,11 @@ class Site:
         hosts = {origin.partition("://")[2] for origin in self.origins}
         return [value.lower() for value in request.headers.getlist("host")] in [[host] for host in hosts]
 
+    def origin_of(self, request: Request) -> str:
+        """Return the origin that a request came to, one of ours: its Host header was checked."""
+        host = request.headers["host"].lower()
+        return next(origin for origin in self.origins if origin.partition("://")[2] == host)
+
     @property
     def cookie(self) -> str:
         """Name of the cookie; over TLS a ``__Host-`` name, which no other host of the domain can set."""
@@ -71,6 +77,13 @@ Endpoint = Callable[[Site, Request], Awaitable[Response]]
 async def view_of(site: Site, request: Request) -> View:
     """Return who is signed in. Refused with SIGN_IN_REQUIRED."""
     return await site.console.viewer(request.cookies.get(site.cookie, ""))
+
+
+def sign_in_page(site: Site, fault: str = "", to: str = "") -> str:
+    """Return the page of the ways in that are open here; *fault* is shown above them, and *to* is where the provider's way leads."""
+    oidc = site.console.oidc
+    provider = urlsplit(oidc.sign_in.provider.client.issuer).netloc if oidc else ""
+    return pages.sign_in_page(fault, ways=site.console.ways, provider=provider, to=to)
 
 
 def html(page: str) -> Response:

@@ -45,17 +45,19 @@ class View:
     """A person who is signed in: when it ends (microseconds since the epoch), and the CSRF token of the page's forms."""
 
     reviewer: str
-    """The signed-in person: a registered one, or one whom the operator's link let in."""
+    """The signed-in person: a registered one, or one whom the operator's link or the OpenID provider let in."""
     public_key: str
-    """The person's key; empty for one who came by the link, and decides nothing."""
+    """The person's key; empty for one who came without, and decides nothing."""
     expires_us: int
     csrf: str
     role: Role
     sight: Sight
+    groups: frozenset[str] | None = None
+    """The person's groups at the OpenID provider; ``None`` for one who came another way."""
 
     @property
     def reads_only(self) -> bool:
-        """Whether this person decides no held answer: by the link, or as a viewer."""
+        """Whether this person decides no held answer: without a key, or as a viewer."""
         return not self.public_key or not self.role.sees_content
 
 
@@ -100,15 +102,17 @@ class Views:
             raise _not_signed_in("SIGN_IN_INVALID", "the challenge is not one that this reviewer signed in time")
         return self._opened(reviewer, person)
 
-    def open_for(self, viewer: str, role: Role) -> OpenedView:
-        """Open a view that decides no held answer, for a person whom the operator lets in."""
+    def open_for(
+        self, viewer: str, role: Role, sight: Sight = EVERYTHING, groups: frozenset[str] | None = None
+    ) -> OpenedView:
+        """Open a view that decides no held answer, for a person whom the operator or the OpenID provider lets in."""
         if not REVIEWER.fullmatch(viewer):
             raise invalid("REVIEWERS_INVALID", "a viewer's name has 1 to 128 letters, digits and ._@+-", field="viewer")
-        return self._opened(viewer, Person("", role, EVERYTHING))
+        return self._opened(viewer, Person("", role, sight), groups)
 
-    def _opened(self, name: str, person: Person) -> OpenedView:
+    def _opened(self, name: str, person: Person, groups: frozenset[str] | None = None) -> OpenedView:
         bearer, csrf = _word(self._entropy(_ENTROPY_BYTES)), _word(self._entropy(_ENTROPY_BYTES))
-        view = View(name, person.public_key, self._clock() + self._life_us, csrf, person.role, person.sight)
+        view = View(name, person.public_key, self._clock() + self._life_us, csrf, person.role, person.sight, groups)
         _make_room(self._views, MOST_VIEWS)
         self._views[_hashed(bearer)] = view
         return OpenedView(view, bearer)

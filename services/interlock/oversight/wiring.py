@@ -19,6 +19,7 @@ from interlock.oversight.health.look import Health
 from interlock.oversight.inbox.reader import Inbox
 from interlock.oversight.kernels import KernelList
 from interlock.oversight.link import ConsoleLink
+from interlock.oversight.oidc.opening import open_oidc
 from interlock.oversight.page import make_app
 from interlock.oversight.reader import LiveReader
 from interlock.oversight.servicer import OversightServicer
@@ -59,7 +60,7 @@ def open_oversight(
     """Open the service over *mesh*; its page listens on *http_port*. *loaded*: the settings as they were read, each with its origin.
     *parts* looks at every part of the mesh, for the page of health.
 
-    Refused with OVERSIGHT_URL_INVALID for a base URL with a path: the page owns every path of its host.
+    Refused with OVERSIGHT_URL_INVALID for a base URL with a path: the page owns every path of its host; and like ``open_oidc``.
     """
     base = settings.oversight_base_url.rstrip("/")
     if base.count("/") > 2:
@@ -68,7 +69,8 @@ def open_oversight(
     secure = settings.front_cert_file is not None or base.startswith("https://")
     peers = Peers.over(mesh, settings)
     views = Views(clock, os.urandom, life_s=settings.oversight_view_s)
-    console = Console(peers, views, Role(settings.console_link_role))
+    ways, oidc = frozenset(settings.sign_in_ways.split(",")), open_oidc(settings, clock)
+    console = Console(peers, views, Role(settings.console_link_role), ways, oidc)
     kernels = Kernels(settings, peers)
     stuck = StuckCases(peers, kernels, views)
     live = LiveReader(peers, settings.rpc_timeout_s)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,15 +16,13 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.domain import approval
 from interlock.domain.approval import Approval, ApprovalToken
 from interlock.domain.errors import Refused, conflict, forbidden, invalid, unauthenticated
-from interlock.domain.policy.roles import EVERYTHING, ROLES, Role, Sight
+from interlock.domain.policy.roles import EVERYTHING, Role, Sight, read_role, read_sight
 from interlock.policy.watched import parse_document, read_content
 
 KEY_PREFIX = "ed25519:"
 KEY_BYTES = 32
 _KEY_RULE = f"{KEY_PREFIX} and the 43 characters that `interlock oversight keygen` prints"
 _FIELDS = {"public_key", "actions", "role", "sees"}
-_SEES = {"keys", "agent_types"}
-_NAMED = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 MOST = 1_000
 """Maximum number of reviewers that are registered by RPC."""
 
@@ -212,17 +209,11 @@ def _given(reviewer: policy_pb2.Reviewer) -> dict[str, Any]:
 def _registration(place: str, fields: object) -> Registration:
     if not isinstance(fields, Mapping) or "public_key" not in fields or not fields.keys() <= _FIELDS:
         raise _bad(place, "a mapping with public_key, optional actions, role and sees, and nothing else")
-    role = _role(f"{place}.role", fields.get("role", Role.REVIEWER.value))
+    role = read_role(f"{place}.role", fields.get("role", Role.REVIEWER.value), _bad)
     actions = _actions(f"{place}.actions", fields.get("actions"), role)
-    sight = _sight(f"{place}.sees", fields["sees"]) if "sees" in fields else EVERYTHING
+    sight = read_sight(f"{place}.sees", fields["sees"], _bad) if "sees" in fields else EVERYTHING
     key = key_bytes(fields["public_key"], f"{place}.public_key", _KEY_RULE)
     return Registration(Ed25519PublicKey.from_public_bytes(key), actions, role, sight)
-
-
-def _role(place: str, given: object) -> Role:
-    if not isinstance(given, str) or given not in ROLES:
-        raise _bad(place, f"one of {', '.join(ROLES)}")
-    return Role(given)
 
 
 def _actions(place: str, given: Any, role: Role) -> frozenset[str]:
@@ -236,20 +227,6 @@ def _actions(place: str, given: Any, role: Role) -> frozenset[str]:
     if not known or not listed:
         raise _bad(place, f"a list of at least one of {', '.join(approval.SCOPES)}")
     return frozenset(listed)
-
-
-def _sight(place: str, given: object) -> Sight:
-    """Return the sessions that a role covers. An empty list is refused: it could be meant as all or as none."""
-    if not isinstance(given, Mapping) or not given or not given.keys() <= _SEES:
-        raise _bad(place, "a mapping with keys, agent_types or both")
-    for name, listed in given.items():
-        if not isinstance(listed, list) or not listed or not all(_is_name(one) for one in listed):
-            raise _bad(f"{place}.{name}", "a list of at least one name")
-    return Sight(frozenset(given.get("keys", ())), frozenset(given.get("agent_types", ())))
-
-
-def _is_name(one: object) -> bool:
-    return isinstance(one, str) and bool(_NAMED.fullmatch(one))
 
 
 def key_bytes(value: Any, place: str, rule: str) -> bytes:

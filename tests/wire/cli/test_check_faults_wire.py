@@ -29,7 +29,7 @@ pytestmark = pytest.mark.req("SVC-9", "OBS-4")
 
 GROUPS = {
     "configuration", "code", "profile", "keys", "certificates", "embedded parts", "redis", "audit store", "models", "triton",
-    "services", "upstream", "traces", "ports",
+    "services", "upstream", "sign-in", "traces", "ports",
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ import typer
 from interlock.cli.check import probes_keys, probes_provider
 from interlock.cli.check.probes_listeners import certificates, ports
 from interlock.cli.check.probes_profile import profile
+from interlock.cli.check.probes_sign_in import sign_in
 from interlock.cli.output import NEGATIVE, OK, Format, Output, print_json
 from interlock.cli.probing import groups, probes
 from interlock.cli.probing.groups import answering, blocking
@@ -37,7 +38,7 @@ def check(
     output: Output = Format.TEXT,
     wait: Annotated[float, typer.Option(help="Seconds to wait until all services are ready.", min=0, max=3600)] = 0,
 ) -> None:
-    """Check configuration, code, profile, keys, certificates, embedded parts, Redis and clock, audit store, models, Triton, services, provider, traces and ports.
+    """Check configuration, code, profile, keys, certificates, embedded parts, Redis and clock, audit store, models, Triton, services, provider, sign-in, traces and ports.
 
     Changes nothing and ends within five seconds, later only where the machine is busy (and within --wait). A part that is broken ends no other probe. OK: works. SKIP: does not apply. WARN: works, but maybe
     not as you expect. FAIL: does not work. Exit code 1 on any FAIL.
@@ -92,6 +93,7 @@ async def examine() -> list[ProbeFinding]:
         answering("triton", lambda: triton(settings)),
         running,
         answering("upstream", lambda: probes_provider.upstream(settings)),
+        answering("sign-in", lambda: sign_in(settings)),
         answering("traces", lambda: traces(settings)),
         _ports(settings, running),
     ]

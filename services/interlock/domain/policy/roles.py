@@ -6,6 +6,8 @@ kernels as well. What is not named here is refused: an unknown role is an error,
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -48,6 +50,33 @@ class Sight:
 
 
 EVERYTHING = Sight()
+
+Complaint = Callable[[str, str], Refused]
+"""Makes the refusal of a file from a place in it and what is expected there."""
+
+_SEES = {"keys", "agent_types"}
+_NAMED = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
+
+
+def read_role(place: str, given: object, bad: Complaint) -> Role:
+    """Return the role that a file names."""
+    if not isinstance(given, str) or given not in ROLES:
+        raise bad(place, f"one of {', '.join(ROLES)}")
+    return Role(given)
+
+
+def read_sight(place: str, given: object, bad: Complaint) -> Sight:
+    """Return the sessions that a role covers. An empty list is refused: it could be meant as all or as none."""
+    if not isinstance(given, Mapping) or not given or not given.keys() <= _SEES:
+        raise bad(place, "a mapping with keys, agent_types or both")
+    for name, listed in given.items():
+        if not isinstance(listed, list) or not listed or not all(_is_name(one) for one in listed):
+            raise bad(f"{place}.{name}", "a list of at least one name")
+    return Sight(frozenset(given.get("keys", ())), frozenset(given.get("agent_types", ())))
+
+
+def _is_name(one: object) -> bool:
+    return isinstance(one, str) and bool(_NAMED.fullmatch(one))
 
 
 def require_content(role: Role) -> None:

@@ -11,10 +11,10 @@ from interlock.domain.policy.remedies import RemedyKind
 from interlock.runtime.cores import usable_cores
 from interlock.runtime.settings.profile_files import DEFAULT, ProfileSource, profile_values
 from interlock.runtime.settings.service_links import linked_ports
-from interlock.runtime.settings.spending import SpendingDeclarations
+from interlock.runtime.settings.signing_in import SignInDeclarations
 
 
-class Settings(SpendingDeclarations):
+class Settings(SignInDeclarations):
     """The settings of every Interlock process, complete and consistent."""
 
     @property

@@ -106,6 +106,14 @@ ParameterNames = Annotated[
     str, _listing(r"[A-Za-z_][A-Za-z0-9_]{0,63}", "must be names of parameters, such as top_k,chat_template_kwargs")
 ]
 
+ScopeNames = Annotated[
+    str, _listing(r"[!#-+\--\[\]-~]{1,64}", "must be names of scopes, such as openid,profile,email,groups")
+]
+SIGN_IN_WAYS = ("key", "link", "oidc")
+SignInWays = Annotated[
+    str, _listing(r"[a-z]+", "must be of " + ",".join(SIGN_IN_WAYS), among=SIGN_IN_WAYS), Field(min_length=1)
+]
+
 
 def _remedies(value: object) -> str:
     """Return the remedies in one order; a YAML list is read as well."""
