@@ -25,6 +25,9 @@ spec:
         interlock.dev/inject: "false"
         checksum/settings: {{ include (print .root.Template.BasePath "/settings.yaml") .root | sha256sum }}
     spec:
+      {{- with .account }}
+      serviceAccountName: {{ . }}
+      {{- end }}
       automountServiceAccountToken: false
       # A Service called interlock-* would be taken for a setting.
       enableServiceLinks: false

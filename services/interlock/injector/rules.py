@@ -21,6 +21,15 @@ class _Closed(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class PodTokens(_Closed):
+    """The projected token by which the mesh knows a sidecar's pod."""
+
+    audience: str = Field(min_length=1, max_length=253)
+    """Audience of the token: that of this mesh alone."""
+    seconds: int = Field(default=600, ge=600, le=86_400)
+    """How long a token is good; the kubelet renews it after four fifths of that. Kubernetes gives none for less than ten minutes."""
+
+
 class NamespaceRules(_Closed):
     """What differs in one namespace."""
 
@@ -49,6 +58,8 @@ class InjectorRules(_Closed):
     """Requests and limits of a sidecar, where a pod names none."""
     native: bool = True
     """Whether a sidecar is an init container that restarts (Kubernetes 1.29 and later)."""
+    pod_tokens: PodTokens | None = None
+    """Token of each sidecar. Absent: none, and callers are told apart by the keys that they send."""
     namespaces: dict[str, NamespaceRules] = Field(default_factory=dict)
     """Rules by the name of the namespace."""
 

@@ -16,7 +16,7 @@ from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
 from interlock.domain.budget import micros
 from interlock.domain.errors import unavailable
 from interlock.domain.headers import headers
-from interlock.runtime.keys.api_keys import load_api_keys, require_keys
+from interlock.runtime.keys.api_keys import ApiKeys, load_api_keys, require_keys
 from interlock.runtime.rpc.kernels.kernels import Kernels
 from interlock.runtime.rpc.mesh import DecisionChannel, Mesh
 from interlock.runtime.rpc.peers import AuditPeer, Peers
@@ -27,6 +27,7 @@ from interlock.sidecar.admission.agents import CallerAgents
 from interlock.sidecar.admission.bindings import Bindings
 from interlock.sidecar.admission.delegation import Delegations
 from interlock.sidecar.admission.explanation import Explanation
+from interlock.sidecar.admission.pods import OwnPod, PodKeys
 from interlock.sidecar.admission.policies import Policies
 from interlock.sidecar.admission.start_session import SessionStarter
 from interlock.sidecar.apis.api import Api
@@ -109,13 +110,14 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
         settings, peers, agents, policies, starter, delegations, effects, leases, Explanation(peers, effects, base_url),
         Bindings(peers.session, recovery, reader.sources.ranks, settings.unaware_callers == "observe"),
     )  # fmt: skip
+    pod, keys = await _callers(settings, peers)
     kernels, closing = Kernels(settings, direct), Closing(settings, peers, effects, leases, recovery, base_url)
     spending, tools = _spending(settings, peers), _tools(settings, kernels)
     guard = Guard(settings, peers, admission, leases, closing, tools=tools, spending=spending)
     upstream, sessions = Upstream(settings), Sessions(settings, peers, recovery, agents, starter, delegations)
     front = Front(
         settings=settings,
-        keys=load_api_keys(settings.api_keys_file, passed_on=settings.upstream_api_key is None),
+        keys=keys,
         guard=guard,
         sessions=sessions,
         upstream=upstream,
@@ -126,10 +128,12 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
         spending=spending,
     )
     apis = wired_apis(settings, direct.audit)
-    far = DecisionChannel(settings)
+    far, readiness = DecisionChannel(settings), _with_pod(readiness, pod)
 
     async def close() -> None:
         """End after the calls in flight, including those whose callers have left."""
+        if pod is not None:
+            await pod.close()
         await recovery.close()
         await guard.drain()
         await effects.drain()
@@ -173,6 +177,26 @@ def _peers(settings: Settings, mesh: Mesh) -> tuple[Peers, Recovery, Peers]:
     direct = Peers.over(mesh, settings)
     recovery = Recovery(settings, direct.audit, direct.session)
     return direct, recovery, replace(direct, session=RecoveringSession(mesh.session, settings.rpc_timeout_s, recovery))
+
+
+async def _callers(settings: Settings, peers: Peers) -> tuple[OwnPod | None, ApiKeys]:
+    """Return what says who calls: the pod that the sidecar is in, or the keys that callers send."""
+    if settings.pod_token_file is None:
+        return None, load_api_keys(settings.api_keys_file, passed_on=settings.upstream_api_key is None)
+    pod = OwnPod(peers.policy, settings.pod_token_file, settings.pod_uid, settings.pod_identity_cache_s)
+    await pod.start()
+    return pod, PodKeys(pod)
+
+
+def _with_pod(readiness: Ready, pod: OwnPod | None) -> Ready:
+    """Return *readiness* with what is missing of the pod's identity."""
+    if pod is None:
+        return readiness
+
+    async def ready() -> Mapping[str, str]:
+        return {**await readiness(), **pod.unready()}
+
+    return ready
 
 
 def _spending(settings: Settings, peers: Peers) -> ModelSpending:

@@ -163,6 +163,11 @@ class PolicyPeer(ServicePeer):
         request = policy_pb2.IdentifyAgentRequest(api_key_sha256=key_sha256)
         return await self._call(self._stub.IdentifyAgent, request, deadline)
 
+    async def identify_pod(self, token: str, pod_uid: str) -> policy_pb2.IdentifyPodResponse:
+        """Return the pod that a token of its service account is bound to."""
+        request = policy_pb2.IdentifyPodRequest(token=token, pod_uid=pod_uid)
+        return await self._call(self._stub.IdentifyPod, request, None)
+
     async def resolve(self, request: policy_pb2.ResolveRequest, deadline: Deadline) -> policy_pb2.ResolveResponse:
         """Join policy layers into the effective policy."""
         return await self._call(self._stub.Resolve, request, deadline)
