@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from interlock.api.policy.v1 import policy_pb2, policy_pb2_grpc
 from tests.kube.agents import TRUE, container, job, named, pod
-from tests.kube.cluster.api import Json, until
+from tests.kube.cluster.api import Json, Refusal, until
 from tests.kube.node.volumes import decoded
 from tests.kube.release import AGENTS, MESH, RELEASE, VALUES, Release, namespace
 from tests.support.servers.api_server import Signer
@@ -77,8 +77,18 @@ def asked(release: Release, token: str, uid: str) -> str:
 
 
 def waiting(release: Release, name: str, place: str = AGENTS, **spec: str) -> Json:
-    """Make a pod that waits."""
-    return release.stage.api.create("pods", named(name, pod(containers=[WAITING], **spec)), place)
+    """Make a pod that waits. An injector that is being replaced may close a connection: who makes pods tries again, as controllers do."""
+
+    def tried() -> Json | None:
+        try:
+            return release.stage.api.create("pods", named(name, pod(containers=[WAITING], **spec)), place)
+        except Refusal as refusal:
+            if "failed to call webhook" in refusal.message:
+                return None
+            raise
+
+    made: Json = until(f"{name} is taken", tried, 60)
+    return made
 
 
 def test_a_pod_is_the_caller_by_its_projected_token(identifying: Release):
@@ -123,7 +133,7 @@ def test_the_real_api_server_knows_no_foreign_token(identifying: Release):
     for name, place in (("mine", AGENTS), ("other", AGENTS), ("far", "elsewhere")):
         api.delete("pods", name, place, gracePeriodSeconds=0)
     until("the pod is gone", lambda: api.found("pods", "mine", AGENTS) is None)
-    # The API server remembers what it said of a token for ten seconds (--authentication-token-webhook-cache-ttl is not its own).
+    # The API server remembers what it said of a token for some seconds.
     until("its token is refused", lambda: asked(identifying, good, uid) == "POD_TOKEN_REJECTED", 60)
 
     rejected = dict.fromkeys(("another audience", "another cluster", "expired", "altered"), "POD_TOKEN_REJECTED")
