@@ -57,6 +57,7 @@ class Cluster:
     def __init__(self, access: ClusterAccess) -> None:
         self._access, self._limit_s = access, LIMIT_S
         self._client: httpx.AsyncClient | None = None
+        self._left: list[httpx.AsyncClient] = []
 
     async def get(self, path: str, **query: str | int) -> Json:
         """Return an object or a list. Refused with API_SERVER_UNREACHABLE or API_SERVER_REFUSED."""
@@ -79,17 +80,21 @@ class Cluster:
         raise _refused(200, "the list has no end")
 
     async def close(self) -> None:
-        """Close the connection."""
-        client, self._client = self._client, None
-        if client is not None:
+        """Close the connections."""
+        self._leave()
+        left, self._left = self._left, []
+        for client in left:
             await client.aclose()
 
     async def _asked(self, method: str, path: str, **given: Any) -> Json:
         try:
-            async with asyncio.timeout(self._limit_s):
-                answer = await (await self._connected()).request(method, path, headers=self._headers(), **given)
+            # Each part of a call has its limit; one that comes in drops has this.
+            async with asyncio.timeout(2 * self._limit_s):
+                headers = await asyncio.to_thread(self._headers)
+                answer = await (await self._connected()).request(method, path, headers=headers, **given)
         except (httpx.HTTPError, OSError, ValueError, TimeoutError) as error:
-            await self.close()
+            if isinstance(error, httpx.ConnectError):
+                self._leave()  # its authority may be a new one; other calls may still be under way
             raise unreachable(type(error).__name__) from None
         try:
             body = answer.json()
@@ -99,12 +104,21 @@ class Cluster:
             raise _refused(answer.status_code, str((body or {}).get("message", "")) if isinstance(body, dict) else "")
         return body
 
+    def _leave(self) -> None:
+        if self._client is not None:
+            self._left.append(self._client)
+        self._client = None
+
     async def _connected(self) -> httpx.AsyncClient:
         if self._client is None:
+            ended, self._left = self._left[:-1], self._left[-1:]
+            for client in ended:
+                await client.aclose()
             context = await asyncio.to_thread(self._access.context)
-            self._client = httpx.AsyncClient(
-                base_url=self._access.url, verify=context, timeout=self._limit_s, trust_env=False
-            )
+            if self._client is None:  # another call may have been quicker
+                self._client = httpx.AsyncClient(
+                    base_url=self._access.url, verify=context, timeout=self._limit_s, trust_env=False
+                )
         return self._client
 
     def _headers(self) -> dict[str, str]:
