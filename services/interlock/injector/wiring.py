@@ -15,9 +15,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from interlock.domain.errors import Refused, invalid
+from interlock.injector.reconciler import Reconciler
 from interlock.injector.review import answer, unclear
 from interlock.injector.rules import read_rules
 from interlock.runtime.http.server import operations
+from interlock.runtime.kubernetes import Cluster, access_of_pod
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.rereading import Reread
 
@@ -35,8 +37,8 @@ LARGEST_REVIEW_BYTES = 3_145_728
 """The API server's own bound of a request."""
 
 
-def open_injector(settings: Settings) -> Starlette:
-    """Return the webhook; its selectors ask each path for the pods of its kind.
+def open_injector(settings: Settings) -> tuple[Starlette, Reconciler]:
+    """Return the webhook, whose selectors ask each path for the pods of its kind, and what looks for pods that it never saw.
 
     Refused with INJECTOR_FILE_MISSING, or as its rules are.
     """
@@ -56,7 +58,8 @@ def open_injector(settings: Settings) -> Starlette:
     routes = [
         Route(f"/inject/{kind}", partial(_reviewed, answered=one), methods=["POST"]) for kind, one in kinds.items()
     ]
-    return Starlette(routes=[*routes, *operations(ready, settings).routes])
+    cluster = Cluster(access_of_pod(settings.kubernetes_url, settings.kubernetes_folder))
+    return Starlette(routes=[*routes, *operations(ready, settings).routes]), Reconciler(cluster, rules.now)
 
 
 async def _reviewed(request: Request, *, answered: Answer) -> Response:

@@ -271,7 +271,7 @@ class SettingDeclarations(BaseSettings):
     pod_identity_namespaces: Namespaces = ""
     """Namespaces whose pods policy identifies, by commas. Absent: none."""
     kubernetes_url: HttpsUrl = "https://kubernetes.default.svc"
-    """The API server of the cluster, which policy asks about tokens."""
+    """The API server of the cluster: policy asks it about tokens, the injector for pods without a sidecar where its rules say so."""
     kubernetes_folder: Path = Path("/var/run/secrets/kubernetes.io/serviceaccount")
     """Folder with token and ca.crt of this process's own service account."""
 
