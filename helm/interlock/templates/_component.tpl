@@ -27,6 +27,8 @@ spec:
     spec:
       {{- with .account }}
       serviceAccountName: {{ . }}
+      # Its older name too: an upgrade or a rollback that takes one away alone gets it back from the other.
+      serviceAccount: {{ . }}
       {{- end }}
       automountServiceAccountToken: false
       # A Service called interlock-* would be taken for a setting.

@@ -14,8 +14,8 @@ from typing import Any
 
 from interlock.domain.dag.dag import STRATEGIES
 from interlock.domain.errors import Refused, invalid
-from interlock.domain.pods import ACCOUNT, account_digest
 from interlock.domain.policy.directives import canonical
+from interlock.domain.policy.pods import ACCOUNT, account_digest
 from interlock.domain.policy.policy_text import parse
 
 MOST_AGENTS = 10_000

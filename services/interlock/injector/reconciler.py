@@ -17,7 +17,7 @@ from prometheus_client import Counter, Gauge
 from interlock.domain.errors import Refused
 from interlock.injector.census import Ungoverned, Why, census
 from interlock.injector.rules import InjectorRules, Reconciling
-from interlock.runtime.kubernetes import Cluster, Json
+from interlock.runtime.egress.kubernetes import Cluster, Json
 
 log = structlog.get_logger()
 

@@ -18,8 +18,8 @@ from interlock.domain.errors import Refused, invalid
 from interlock.injector.reconciler import Reconciler
 from interlock.injector.review import answer, unclear
 from interlock.injector.rules import read_rules
+from interlock.runtime.egress.kubernetes import Cluster, access_of_pod
 from interlock.runtime.http.server import operations
-from interlock.runtime.kubernetes import Cluster, access_of_pod
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.rereading import Reread
 

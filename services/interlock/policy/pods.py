@@ -9,8 +9,8 @@ import structlog
 from prometheus_client import Counter
 
 from interlock.domain.errors import Refused, forbidden, invalid, unauthenticated, unavailable
-from interlock.domain.pods import TOKEN, UID, PodIdentity, identified
-from interlock.runtime.kubernetes import Cluster, access_of_pod
+from interlock.domain.policy.pods import TOKEN, UID, PodIdentity, identified
+from interlock.runtime.egress.kubernetes import Cluster, access_of_pod
 from interlock.runtime.settings.model import Settings
 
 log = structlog.get_logger()
@@ -34,7 +34,7 @@ class PodIdentities:
     async def identify(self, token: str, uid: str) -> PodIdentity:
         """Return the pod that a token is bound to. Nothing is remembered: a pod that is gone is refused from then on.
 
-        Refused as ``domain.pods.identified`` is, with POD_IDENTITY_OFF, and with POD_IDENTITY_UNVERIFIED where nobody can tell.
+        Refused as ``domain.policy.pods.identified`` is, with POD_IDENTITY_OFF, and with POD_IDENTITY_UNVERIFIED where nobody can tell.
         """
         try:
             found = await self._identified(token, uid)

@@ -6,7 +6,7 @@ import pytest
 
 from interlock.domain.agents import AgentType, as_fields, read_registry
 from interlock.domain.errors import Kind, Refused
-from interlock.domain.pods import account_digest
+from interlock.domain.policy.pods import account_digest
 from tests.support.policy.agents import SPECIFICATION, digest, fields
 
 

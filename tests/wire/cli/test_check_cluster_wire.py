@@ -15,7 +15,7 @@ import pytest
 
 from interlock.cli.cluster import command
 from interlock.cli.cluster.command import examine_cluster
-from interlock.runtime import kubernetes
+from interlock.runtime.egress import kubernetes
 from tests.support.servers.api_server import OWN_TOKEN, ApiServer, running_api_server
 from tests.support.servers.cluster import (
     AGENTS,

@@ -13,7 +13,7 @@ from interlock.injector import reconciler
 from interlock.injector.census import Why
 from interlock.injector.reconciler import Reconciler
 from interlock.injector.rules import InjectorRules, Reconciling
-from interlock.runtime.kubernetes import Cluster, access_of_pod
+from interlock.runtime.egress.kubernetes import Cluster, access_of_pod
 from tests.support.servers.api_server import ApiServer, running_api_server
 from tests.support.servers.cluster import NAMESPACES, PODS, namespace
 from tests.support.servers.processes import Processes

@@ -12,8 +12,8 @@ import pytest
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind
-from interlock.domain.pods import account_digest
-from interlock.runtime import kubernetes
+from interlock.domain.policy.pods import account_digest
+from interlock.runtime.egress import kubernetes
 from interlock.sidecar.admission import pods
 from tests.support.policy.agents import write
 from tests.support.servers.api_server import ApiServer, Signer, running_api_server

@@ -13,7 +13,7 @@ from interlock.cli.cluster.kubeconfig import access
 from interlock.cli.cluster.trust import certificates
 from interlock.cli.probing import probes
 from interlock.domain.errors import Refused
-from interlock.runtime.kubernetes import Cluster
+from interlock.runtime.egress.kubernetes import Cluster
 from interlock.runtime.rpc.health import ProbeFinding, ProbeStatus
 
 LIMIT_S = 20.0

@@ -11,7 +11,7 @@ from interlock.domain.errors import Refused
 from interlock.injector.census import EXEMPT, Why, census
 from interlock.injector.request import INJECT, NO, YES
 from interlock.injector.rules import InjectorRules
-from interlock.runtime.kubernetes import Json
+from interlock.runtime.egress.kubernetes import Json
 from interlock.runtime.rpc.health import ProbeFinding, ProbeStatus
 
 MOST_TOLD = 20

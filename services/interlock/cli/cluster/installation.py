@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from interlock.domain.errors import Refused
 from interlock.injector.rules import InjectorRules, read_rules
-from interlock.runtime.kubernetes import Cluster, Json
+from interlock.runtime.egress.kubernetes import Cluster, Json
 
 OURS = "app.kubernetes.io/name=interlock"
 COMPONENT, VERSION, INSTANCE = (f"app.kubernetes.io/{name}" for name in ("component", "version", "instance"))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.domain.errors import Refused, invalid
-from interlock.runtime.kubernetes import ClusterAccess, access_of_pod, read_token
+from interlock.runtime.egress.kubernetes import ClusterAccess, access_of_pod, read_token
 from interlock.runtime.settings.strict_yaml import parse_yaml
 
 HELPER_LIMIT_S = 3.0

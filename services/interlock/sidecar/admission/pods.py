@@ -16,9 +16,9 @@ import structlog
 from prometheus_client import Gauge
 
 from interlock.domain.errors import Kind, Refused, unavailable
-from interlock.domain.pods import PodIdentity
+from interlock.domain.policy.pods import PodIdentity
+from interlock.runtime.egress.kubernetes import read_token
 from interlock.runtime.keys.api_keys import ApiKeys, Caller
-from interlock.runtime.kubernetes import read_token
 from interlock.runtime.rpc.peers import PolicyPeer
 
 log = structlog.get_logger()

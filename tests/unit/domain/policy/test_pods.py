@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interlock.domain.errors import Refused
-from interlock.domain.pods import ACCOUNT, LONGEST_SCOPE, account_digest, account_scope, identified
+from interlock.domain.policy.pods import ACCOUNT, LONGEST_SCOPE, account_digest, account_scope, identified
 from interlock.runtime.keys.api_keys import ApiKeys
 
 pytestmark = pytest.mark.req("KUB-3")
