@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
@@ -37,8 +38,8 @@ LARGEST_REVIEW_BYTES = 3_145_728
 """The API server's own bound of a request."""
 
 
-def open_injector(settings: Settings) -> tuple[Starlette, Reconciler]:
-    """Return the webhook, whose selectors ask each path for the pods of its kind, and what looks for pods that it never saw.
+def open_injector(settings: Settings, ends: AsyncExitStack) -> Starlette:
+    """Return the webhook; its selectors ask each path for the pods of its kind. The reconciler looks from now on, until *ends*.
 
     Refused with INJECTOR_FILE_MISSING, or as its rules are.
     """
@@ -59,7 +60,10 @@ def open_injector(settings: Settings) -> tuple[Starlette, Reconciler]:
         Route(f"/inject/{kind}", partial(_reviewed, answered=one), methods=["POST"]) for kind, one in kinds.items()
     ]
     cluster = Cluster(access_of_pod(settings.kubernetes_url, settings.kubernetes_folder))
-    return Starlette(routes=[*routes, *operations(ready, settings).routes]), Reconciler(cluster, rules.now)
+    reconciler = Reconciler(cluster, rules.now)
+    reconciler.start()
+    ends.push_async_callback(reconciler.close)
+    return Starlette(routes=[*routes, *operations(ready, settings).routes])
 
 
 async def _reviewed(request: Request, *, answered: Answer) -> Response:

@@ -105,12 +105,11 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
     leases = Leases(peers, effects)
     agents, policies = CallerAgents(settings, peers.policy), Policies(peers.policy)
     starter, delegations = SessionStarter(settings, peers, policies, recovery), Delegations(peers, recovery)
-    reader = binding_reader(settings)
+    reader, keys = binding_reader(settings), await _callers(settings, peers)
     admission = Admission(
         settings, peers, agents, policies, starter, delegations, effects, leases, Explanation(peers, effects, base_url),
         Bindings(peers.session, recovery, reader.sources.ranks, settings.unaware_callers == "observe"),
     )  # fmt: skip
-    pod, keys = await _callers(settings, peers)
     kernels, closing = Kernels(settings, direct), Closing(settings, peers, effects, leases, recovery, base_url)
     spending, tools = _spending(settings, peers), _tools(settings, kernels)
     guard = Guard(settings, peers, admission, leases, closing, tools=tools, spending=spending)
@@ -128,12 +127,11 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
         spending=spending,
     )
     apis = wired_apis(settings, direct.audit)
-    far, readiness = DecisionChannel(settings), _with_pod(readiness, pod)
+    far, readiness = DecisionChannel(settings), _with_callers(readiness, keys)
 
     async def close() -> None:
         """End after the calls in flight, including those whose callers have left."""
-        if pod is not None:
-            await pod.close()
+        await keys.close()
         await recovery.close()
         await guard.drain()
         await effects.drain()
@@ -149,12 +147,16 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
         unready_dependencies=readiness,
         close=close,
     )
-    if not settings.ai_domain:
-        # SPEC-002 §12.5: an unregistered AI system is of unknown class; the log says so.
-        log.warning("system.unregistered", hint="CRP-Compliance-EU-AI-Act is UNKNOWN; set INTERLOCK_AI_DOMAIN")
+    _warn_unregistered(settings)
     guardrail = Guardrail(front, settings.litellm_key) if settings.litellm_key else None
     opened = Sidecar(service, make_app(front, readiness, base_url, apis, guardrail), close, apis)
     return opened if settings.envoy_port is None else _with_envoy(opened, front, base_url, readiness)
+
+
+def _warn_unregistered(settings: Settings) -> None:
+    """Log that an unregistered AI system is of unknown class (SPEC-002 §12.5)."""
+    if not settings.ai_domain:
+        log.warning("system.unregistered", hint="CRP-Compliance-EU-AI-Act is UNKNOWN; set INTERLOCK_AI_DOMAIN")
 
 
 def _with_envoy(opened: Sidecar, front: Front, base_url: str, readiness: Ready) -> Sidecar:
@@ -179,22 +181,20 @@ def _peers(settings: Settings, mesh: Mesh) -> tuple[Peers, Recovery, Peers]:
     return direct, recovery, replace(direct, session=RecoveringSession(mesh.session, settings.rpc_timeout_s, recovery))
 
 
-async def _callers(settings: Settings, peers: Peers) -> tuple[OwnPod | None, ApiKeys]:
+async def _callers(settings: Settings, peers: Peers) -> ApiKeys:
     """Return what says who calls: the pod that the sidecar is in, or the keys that callers send."""
     if settings.pod_token_file is None:
-        return None, load_api_keys(settings.api_keys_file, passed_on=settings.upstream_api_key is None)
+        return load_api_keys(settings.api_keys_file, passed_on=settings.upstream_api_key is None)
     pod = OwnPod(peers.policy, settings.pod_token_file, settings.pod_uid, settings.pod_identity_cache_s)
     await pod.start()
-    return pod, PodKeys(pod)
+    return PodKeys(pod)
 
 
-def _with_pod(readiness: Ready, pod: OwnPod | None) -> Ready:
-    """Return *readiness* with what is missing of the pod's identity."""
-    if pod is None:
-        return readiness
+def _with_callers(readiness: Ready, keys: ApiKeys) -> Ready:
+    """Return *readiness* with what is missing to tell who calls."""
 
     async def ready() -> Mapping[str, str]:
-        return {**await readiness(), **pod.unready()}
+        return {**await readiness(), **keys.unready()}
 
     return ready
 

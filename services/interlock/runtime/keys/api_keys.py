@@ -77,6 +77,13 @@ class ApiKeys:
             return Caller(_unlisted(digest), key, verified=self._passed_on)
         return Caller(_named(self._listed.now(), digest), key)
 
+    def unready(self) -> Mapping[str, str]:
+        """Return what is missing to tell who calls: nothing, of keys."""
+        return {}
+
+    async def close(self) -> None:
+        """End what keeps them current: nothing, of keys."""
+
     def vouched(self, known_by: str) -> Caller:
         """Return the caller that a gateway has verified, by the hash of its key or another name of the gateway's; empty: by none.
 

@@ -119,6 +119,14 @@ class PodKeys(ApiKeys):
         known, sent = self._pod.identity(), super().caller(authorization)
         return Caller(known.scope, sent.key, digest=known.digest)
 
+    def unready(self) -> Mapping[str, str]:
+        """Return what is missing while the pod is not identified."""
+        return self._pod.unready()
+
+    async def close(self) -> None:
+        """Ask no more who the pod is."""
+        await self._pod.close()
+
     def vouched(self, known_by: str) -> Caller:
         """Return the pod as the caller: a gateway in it is a part of it."""
         del known_by
