@@ -16,9 +16,10 @@ TRAIN_VENV ?= .venv-train
 AGENTS_VENV ?= .venv-agents
 LITELLM_VENV ?= .venv-litellm
 PYTEST := $(BIN)/python -m pytest
-# Processes of the default suite. A file's tests stay together: they share servers.
+# Processes that compute all the time, such as those that fuzz.
 JOBS ?= 2
-# Tests wait for processes and leases more than they compute: three at a time keep two cores busy.
+# Tests and runs of the fault suite wait for processes and leases more than they compute: three at a time keep two cores busy. A file's
+# tests stay together: they share servers.
 TESTS_AT_ONCE ?= 3
 
 .PHONY: help demo demo-tree serve test test-quick test-long clients kube-lint kube agents litellm fix train-smoke fault fuzz coverage mutation quality check bench clean demo-kernel demo-decide
@@ -54,7 +55,7 @@ test-quick: $(STAMPS)/dev ## under a minute: unit, property and repo tests of wh
 	$(BIN)/python scripts/quick_tests.py --jobs $(JOBS) -- $(ARGS)
 
 test-long: $(STAMPS)/dev ## the long tests: the wheel in a fresh environment, faults
-	$(PYTEST) -m long --timeout 900 -n $(JOBS) --dist loadfile $(ARGS)
+	$(PYTEST) -m long --timeout 900 -n $(TESTS_AT_ONCE) --dist loadfile $(ARGS)
 
 clients: $(STAMPS)/dev ## stubs, and one conformance script played by Go, Node, Rust, Java and Python; skips a toolchain that is missing
 	$(PYTEST) --timeout 900 tests/clients $(ARGS)
@@ -91,7 +92,7 @@ fix: $(STAMPS)/dev ## repair what can be repaired: lint, format of code and prot
 	$(BIN)/buf format -w protos
 
 fault: $(STAMPS)/dev ## the fault suite on real parts, one verifier after each run: a table of what was promised and what was seen
-	$(BIN)/python -m tests.faults all --jobs $(JOBS) $(ARGS)
+	$(BIN)/python -m tests.faults all --jobs $(TESTS_AT_ONCE) $(ARGS)
 
 fuzz: $(STAMPS)/dev ## fuzz everything that reads bytes of strangers, a minute each (TARGET=name SECONDS=n)
 	$(BIN)/python -m fuzz run $(or $(TARGET),all) --seconds $(or $(SECONDS),60) --jobs $(JOBS)

@@ -145,18 +145,24 @@ def _stuck(history: History, sessions: Iterable[Session]) -> frozenset[str]:
 
 
 async def tree(session: Any, audit: Any, root: str, history: History) -> list[Session]:
-    """Return all sessions of a tree, those whose clients were never told of them too."""
+    """Return all sessions of a tree, those whose clients were never told of them too.
+
+    One that the store lost, since it was set back to before it began, is in its parent's chain: what it cost may be in the path of a
+    window that was opened before.
+    """
     request = session_pb2.GetDagRequest(session_id=root, root_session_id=root, tree=True)
     held = await session.GetDag(request, timeout=ASK_S)
     known = {one.session_id: one for one in held.sessions}
     told = {agent.session_id for agent in history.agents if agent.root == root and agent.session_id}
-    found = []
-    for session_id in sorted(known.keys() | told):
-        one = known.get(session_id)
-        if one is None:
-            one = await _alone(session, session_id, root)
-        found.append(await _session(audit, session_id, one))
-    return found
+    found: dict[str, Session] = {}
+    waiting = sorted(known.keys() | told, reverse=True)
+    while waiting:
+        session_id = waiting.pop()
+        held = known.get(session_id) or await _alone(session, session_id, root)
+        found[session_id] = one = await _session(audit, session_id, held)
+        started = {str(event.data["session_id"]) for event in one.events if event.event_type == "SUB_AGENT_STARTED"}
+        waiting += sorted(started - found.keys() - set(waiting))
+    return list(found.values())
 
 
 async def _alone(session: Any, session_id: str, root: str) -> session_pb2.Session | None:

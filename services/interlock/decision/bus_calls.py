@@ -3,7 +3,7 @@
 # ruff: noqa: N802 - gRPC's names
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Any
 
 from interlock.api.decision.v1 import decision_pb2
@@ -34,7 +34,8 @@ class BusCalls:
     async def Emit(self, request: decision_pb2.EmitRequest, context: Any) -> decision_pb2.EmitResponse:
         """Put signals on the bus."""
         by_ticket = request.WhichOneof("emitter") == "ticket"
-        experiment_id, agent, state = await self._caller(request, context, by_ticket=by_ticket)
+        types = {one.type for one in request.signals}
+        experiment_id, agent, state = await self._caller(request, context, types, by_ticket=by_ticket)
         found = await self.bus.emit(experiment_id, state, agent, [raw_signal(one) for one in request.signals])
         return decision_pb2.EmitResponse(
             signals=(
@@ -48,7 +49,7 @@ class BusCalls:
     ) -> AsyncIterator[decision_pb2.SubscribeResponse]:
         """Stream signals."""
         by_ticket = request.WhichOneof("subscriber") == "ticket"
-        experiment_id, agent, state = await self._caller(request, context, by_ticket=by_ticket)
+        experiment_id, agent, state = await self._caller(request, context, request.types, by_ticket=by_ticket)
         if len(request.types) > len(state.rules.signals):
             raise invalid("DECISION_TYPES_TOO_MANY", "there are not so many types")
         if unknown := [one for one in request.types if one not in state.rules.signals]:
@@ -72,16 +73,15 @@ class BusCalls:
         )  # fmt: skip
         return decision_pb2.SettleDecisionResponse(permit=key, sequence=sequence, replayed=again)
 
-    async def _caller(self, request: Any, context: Any, *, by_ticket: bool) -> tuple[str, str, ExperimentState]:
+    async def _caller(
+        self, request: Any, context: Any, types: Collection[str], *, by_ticket: bool
+    ) -> tuple[str, str, ExperimentState]:
         """Return the experiment, the agent or nothing for its owner, and the state."""
         if by_ticket:
             experiment_id, agent = self.tickets.read(request.ticket)
         else:
             experiment_id, agent = str(experiment_id_of(self.scope(context), request.experiment)), ""
-        state = await self.experiments.current(experiment_id)
-        if agent:
-            state.known(agent)
-        return experiment_id, agent, state
+        return experiment_id, agent, await self.experiments.having(experiment_id, agent, types)
 
     def scope(self, context: Any) -> str:
         """Return the scope of the caller's key. Refused with DECISION_KEY_REQUIRED without one."""
@@ -104,7 +104,9 @@ def _page_message(page: DeliveredPage) -> decision_pb2.SubscribeResponse:
     return decision_pb2.SubscribeResponse(
         token=page.place.token, gap=gap,
         signals=(
-            decision_pb2.BusSignal(sequence=one.number, signal=signal_message(one.signal), cycle=one.cycle)
+            decision_pb2.BusSignal(
+                sequence=one.number, signal=signal_message(one.signal, one.payload_json), cycle=one.cycle
+            )
             for one in page.signals
         ),
     )  # fmt: skip

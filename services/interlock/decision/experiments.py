@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
@@ -161,13 +161,21 @@ class Experiments:
         )
 
     async def described(self, scope: str, name: str) -> tuple[str, ExperimentState]:
-        """Return an experiment as it stands. Refused with DECISION_EXPERIMENT_NOT_FOUND."""
+        """Return an experiment as its chain has it: a store may have been set back. Refused with DECISION_EXPERIMENT_NOT_FOUND."""
         experiment_id = experiment_id_of(scope, name)
-        return experiment_id, await self._state(experiment_id)
+        return experiment_id, await self._caught_up(experiment_id, await self._state(experiment_id))
 
-    async def known(self, experiment_id: str, agent: str) -> None:
-        """Refuse an agent that is not registered, with DECISION_AGENT_UNKNOWN."""
-        (await self._state(experiment_id)).known(agent)
+    async def having(self, experiment_id: str, agent: str, types: Collection[str] = ()) -> ExperimentState:
+        """Return the state with an agent, where one is named, and with types of signals. Refused with DECISION_AGENT_UNKNOWN.
+
+        A store that lacks one of them may have been set back: then the chain is asked. Types that it lacks too are the caller's to refuse.
+        """
+        state = await self.current(experiment_id)
+        if (agent and agent not in state.agents) or any(one not in state.rules.signals for one in types):
+            state = await self._caught_up(experiment_id, state)
+        if agent:
+            state.known(agent)
+        return state
 
     async def run(
         self, scope: str, name: str, cycle: int, snapshot: str, given: Sequence[Mapping[str, object]]
@@ -290,7 +298,13 @@ class Experiments:
 
     async def _changed(self, experiment_id: str, change: Change) -> None:
         async with self._lock(experiment_id):
-            state, records = change(await self._state(experiment_id))
+            held = await self._state(experiment_id)
+            try:
+                state, records = change(held)
+            except Refused:
+                if (caught_up := await self._caught_up(experiment_id, held)) is held:
+                    raise
+                state, records = change(caught_up)
             if records:
                 await self._sealed(experiment_id, state, records, refuse_others=True)
 
@@ -302,6 +316,12 @@ class Experiments:
         if found is None:
             raise not_found("DECISION_EXPERIMENT_NOT_FOUND", "there is no experiment of this name for this caller")
         return found
+
+    async def _caught_up(self, experiment_id: str, held: ExperimentState) -> ExperimentState:
+        """Return what the chain says where it has gone on since a state; else the state itself."""
+        if await self._chains.records(experiment_id, self._deadline(), after=held.sequence, limit=1):
+            return await self._restored(experiment_id) or held
+        return held
 
     async def _found(self, experiment_id: str) -> ExperimentState | None:
         return await self._states.state(experiment_id) or await self._restored(experiment_id)

@@ -29,11 +29,11 @@ def raw_proposal(one: decision_pb2.Proposal) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def signal_message(one: Mapping[str, Any]) -> decision_pb2.Signal:
-    """Return an admitted signal for an agent."""
+def signal_message(one: Mapping[str, Any], payload_json: str = "") -> decision_pb2.Signal:
+    """Return an admitted signal for an agent; *payload_json* where its payload is at hand as canonical JSON."""
     return decision_pb2.Signal(
         id=one["id"], type=one["type"], source=one["source"], timestamp=one["at_us"] / UNIT,
-        confidence=one["confidence"] / UNIT, payload_json=canonical(one["payload"]),
+        confidence=one["confidence"] / UNIT, payload_json=payload_json or canonical(one["payload"]),
     )  # fmt: skip
 
 

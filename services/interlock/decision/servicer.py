@@ -146,5 +146,5 @@ class DecisionServicer(BusCalls, decision_pb2_grpc.DecisionServiceServicer):
 
     async def _desk(self, ticket: str) -> Desk:
         experiment_id, agent = self.tickets.read(ticket)
-        await self.experiments.known(experiment_id, agent)
+        await self.experiments.having(experiment_id, agent)
         return self._desks.desk(experiment_id, agent)

@@ -435,6 +435,36 @@ async def test_a_store_that_was_set_back_decides_no_cycle_again(search, valkey):
     assert again.decision_id == first.decision_id
 
 
+@pytest.mark.req("DEC-6")
+async def test_an_agent_and_a_type_that_went_back_with_the_store_are_in_the_chain(search, valkey):
+    """Their tickets and names still hold: working, emitting and reinstating ask the chain before anything is called unknown."""
+    key = f"il:{{{(await search.describe()).experiment_id}}}:decision"
+    with valkey.client() as client:
+        old = client.dump(key)
+    await search.register(PROTOCOL)
+    schema = json.dumps({"type": "object", "properties": {"a": {"type": "integer"}}})
+    kind = decision_pb2.RegisterSignalRequest(experiment="search", type="own", schema_json=schema)
+    await search.stub.RegisterSignal(kind, metadata=search.metadata)
+
+    async def set_back() -> None:
+        with valkey.client() as client:
+            client.restore(key, 0, old, replace=True)
+
+    await set_back()
+    async with search.working("protocol", switching):
+        assert (await search.run(1)).chosen
+    await set_back()
+    own = decision_pb2.Signal(
+        type="own", source="executor", timestamp=time.time(), confidence=1, payload_json='{"a":1}'
+    )
+    emitted = decision_pb2.EmitRequest(experiment="search", signals=[own])
+    told = await search.stub.Emit(emitted, metadata=search.metadata)
+    assert [one.reason for one in told.signals] == [""]
+    await set_back()
+    await search.reinstate("protocol", "looked at")
+    assert await search.statuses() == {"protocol": "ACTIVE"}
+
+
 @pytest.mark.req("DEC-8")
 async def test_a_caller_that_leaves_in_the_middle_leaves_nothing_behind(search):
     """Nothing of that cycle is sealed; the agent's answer to it counts for nothing; the cycle is run by the next call."""

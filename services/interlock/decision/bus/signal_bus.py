@@ -26,7 +26,7 @@ from interlock.domain.decision.bus import (
 )
 from interlock.domain.decision.experiment import ExperimentState
 from interlock.domain.decision.reading import canonical
-from interlock.domain.decision.signals import Signal
+from interlock.domain.decision.signals import Signal, apart
 from interlock.domain.errors import Refused, exhausted, forbidden, unavailable
 from interlock.runtime.clock import Clock
 
@@ -50,11 +50,12 @@ class Emitted:
 
 @dataclass(frozen=True)
 class Delivered:
-    """A signal for a subscriber."""
+    """A signal for a subscriber: what there is of it but the payload, and that as JSON."""
 
     number: int
     cycle: int
     signal: Signal
+    payload_json: str
 
 
 @dataclass(frozen=True)
@@ -89,16 +90,16 @@ class SignalBus:
         fault = emitter_fault(str(state.standing(agent).status)) if agent else ""
         types = state.agents[agent]["outputs"] if agent else [*rules.signals]
         read = [
-            (None, fault)
+            (None, "", fault)
             if fault
             else put_fault(one, rules, source=agent, types=types, now_us=now_us, agents=state.agents)
             for one in raw
         ]
-        metrics.count_refused([reason for _, reason in read if reason])
-        entries = [_entry(one, agent, 0) for one, _ in read if one is not None]
+        metrics.count_refused([reason for _, _, reason in read if reason])
+        entries = [_entry(one, text, agent, 0) for one, text, _ in read if one is not None]
         places = iter(await self._placed(experiment_id, state, entries))
         found = []
-        for signal, reason in read:
+        for signal, _, reason in read:
             number, known = next(places) if signal is not None else (0, False)
             found.append(Emitted(signal["id"] if signal else "", number, reason, known))
         return found
@@ -127,7 +128,9 @@ class SignalBus:
         """Tell subscribers the signals of a decided cycle. They are in its trace, so a store that is down costs a line of the log."""
         agents, cycle = state.agents, trace["cycle"]
         found = engine.emitted(state.rules, trace["inputs"])
-        entries = [_entry(one, one["source"] if one["source"] in agents else "", cycle) for one in found]
+        entries = [
+            _entry(one, canonical(one), one["source"] if one["source"] in agents else "", cycle) for one in found
+        ]
         try:
             for at in range(0, len(entries), MOST_EMITTED):
                 await self._placed(experiment_id, state, entries[at : at + MOST_EMITTED])
@@ -211,15 +214,13 @@ def _page(place: BusPlace, page: StreamPage, wanted: frozenset[str] | None) -> D
     if gap:
         metrics.BUS_GAPS.inc()
     found = [
-        Delivered(one.number, one.cycle, json.loads(one.text))
-        for one in page.rows
-        if wanted is None or one.type in wanted
+        Delivered(one.number, one.cycle, *apart(one.text)) for one in page.rows if wanted is None or one.type in wanted
     ]
     return DeliveredPage(BusPlace(page.epoch, page.rows[-1].number), gap, found)
 
 
-def _entry(signal: Signal, agent: str, cycle: int) -> StreamEntry:
-    return StreamEntry(signal["id"], agent or EXECUTION, signal["type"], cycle, canonical(signal))
+def _entry(signal: Signal, text: str, agent: str, cycle: int) -> StreamEntry:
+    return StreamEntry(signal["id"], agent or EXECUTION, signal["type"], cycle, text)
 
 
 def _wanted(state: ExperimentState, agent: str, types: Sequence[str]) -> frozenset[str] | None:

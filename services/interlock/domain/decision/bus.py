@@ -11,7 +11,7 @@ from typing import Any
 
 from interlock.domain.decision.definition import ExperimentRules
 from interlock.domain.decision.reading import canonical
-from interlock.domain.decision.signals import LARGEST_PAYLOAD, Signal, admitted
+from interlock.domain.decision.signals import LARGEST_PAYLOAD, Signal, admitted_text
 from interlock.domain.errors import invalid
 
 EXECUTION = "*"
@@ -24,17 +24,17 @@ MOST_COLLECTED, LARGEST_COLLECTED = 256, 262_144
 
 def put_fault(
     raw: Mapping[str, Any], rules: ExperimentRules, *, source: str, types: Sequence[str], now_us: int, agents: Collection[str]
-) -> tuple[Signal | None, str]:  # fmt: skip
-    """Return the admitted signal, or ``None`` and the name of what is wrong with it.
+) -> tuple[Signal | None, str, str]:  # fmt: skip
+    """Return the admitted signal and its canonical text, or ``None`` with the name of what is wrong with it last.
 
     *source*: the agent that emits; empty for the owner, who may name none of the *agents*.
     """
     payload = raw.get("payload_json")
     if isinstance(payload, str) and len(payload.encode("utf-8", "replace")) > LARGEST_PAYLOAD:
-        return None, "SIGNAL_PAYLOAD_TOO_LARGE"
+        return None, "", "SIGNAL_PAYLOAD_TOO_LARGE"
     if not source and raw.get("source") in agents:
-        return None, "SIGNAL_SOURCE_FOREIGN"
-    return admitted(raw, rules, source=source, types=types, now_us=now_us)
+        return None, "", "SIGNAL_SOURCE_FOREIGN"
+    return admitted_text(raw, rules, source=source, types=types, now_us=now_us)
 
 
 @dataclass

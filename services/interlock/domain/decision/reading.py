@@ -28,7 +28,12 @@ def canonical(value: Any) -> str:
 
 def digest(value: Any) -> str:
     """Return the SHA-256 of a value's canonical text, 64 hex digits."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
+    return digest_of(canonical(value))
+
+
+def digest_of(text: str) -> str:
+    """Return the SHA-256 of a canonical text, 64 hex digits."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def is_name(text: object) -> bool:

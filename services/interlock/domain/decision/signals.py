@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from interlock.domain.decision.definition import ExperimentRules
-from interlock.domain.decision.reading import UNIT, confidence, digest, is_name, json_object, micros, number
+from interlock.domain.decision.reading import (
+    UNIT,
+    canonical,
+    confidence,
+    digest_of,
+    is_name,
+    json_object,
+    micros,
+    number,
+)
 from interlock.domain.decision.schema import fits
 
 LARGEST_PAYLOAD = 4_096
 SKEW_US = 5 * UNIT
 """How far another machine's clock may be ahead."""
+
+PAYLOAD = '"payload":'
 
 Signal = Mapping[str, Any]
 """An admitted signal: id, type, source, at_us, confidence in millionths, payload."""
@@ -24,19 +36,44 @@ def admitted(
 
     *source*: who sent it; empty for the execution layer, which names its own parts. *types*: what the sender may emit.
     """
+    found, _, fault = admitted_text(raw, rules, source=source, types=types, now_us=now_us)
+    return found, fault
+
+
+def admitted_text(
+    raw: Any, rules: ExperimentRules, *, source: str, types: Collection[str], now_us: int
+) -> tuple[Signal | None, str, str]:
+    """Return an admitted signal with its canonical text, or ``None`` with the name of what is wrong with it last."""
     fault = _origin_fault(raw, rules, source, types)
     if fault:
-        return None, fault
+        return None, "", fault
     at_us, fault = _moment(raw.get("at"), rules, now_us)
     sure, payload = confidence(raw.get("confidence")), json_object(raw.get("payload_json"), LARGEST_PAYLOAD)
     if sure is None:
-        return None, "SIGNAL_CONFIDENCE_INVALID"
+        return None, "", "SIGNAL_CONFIDENCE_INVALID"
     if payload is None or not fits(rules.signals[raw["type"]], payload):
-        return None, "SIGNAL_PAYLOAD_INVALID"
+        return None, "", "SIGNAL_PAYLOAD_INVALID"
     if fault:
-        return None, fault
+        return None, "", fault
     found = {"type": raw["type"], "source": raw["source"], "at_us": at_us, "confidence": sure, "payload": payload}
-    return {"id": "sig_" + digest(found)[:24], **found}, ""
+    text = canonical(found)
+    signal_id = "sig_" + digest_of(text)[:24]
+    return {"id": signal_id, **found}, _with_id(text, signal_id), ""
+
+
+def _with_id(text: str, signal_id: str) -> str:
+    """Return the canonical text of a signal with its id, which stands before the payload: what is before that are numbers."""
+    at = text.index(PAYLOAD)
+    return f'{text[:at]}"id":"{signal_id}",{text[at:]}'
+
+
+def apart(text: str) -> tuple[Signal, str]:
+    """Return a signal without its payload, and the canonical text of that, from the canonical text of an admitted signal.
+
+    What stands behind the payload are two names, so that the last of their keys is the one of the signal.
+    """
+    first, last = text.index(PAYLOAD), text.rindex(',"source":')
+    return json.loads(text[:first] + text[last + 1 :]), text[first + len(PAYLOAD) : last]
 
 
 def _origin_fault(raw: Any, rules: ExperimentRules, source: str, types: Collection[str]) -> str:

@@ -53,6 +53,8 @@ _TRIED_TO = word_set(
 _CHARGED = {"charged": "with", "suspected": "of", "accused": "of"}
 # What one may do, one can do, is allowed to or is free to.
 _PERMITTED = word_set("can able allowed permitted entitled free option optional optionally ability permission right")
+_SHOULD = frozenset({"should", "ought"})
+"""What should be ready in May is expected to be."""
 _BOUNDED = word_set("more higher above better later longer older greater larger over less lower fewer below")
 """After *or*, the other way to say *at least* or *up to*: 7.0 or higher."""
 _PLURALS = word_set("of people men women children who those other others more")
@@ -83,7 +85,8 @@ def kept(tokens: Sequence[Lexeme], places: Iterable[int]) -> frozenset[str]:
         found |= {"bound"}
     if any(at(tokens, place).low in _PERMITTED for place in words):
         found |= {"possible"}
-    return found | _DOUBTS if found & _DOUBTS else found
+    found = found | _DOUBTS if found & _DOUBTS else found
+    return found | {"expected", "hearsay"} if any(at(tokens, place).low in _SHOULD for place in words) else found
 
 
 def is_uncounted(tokens: Sequence[Lexeme], index: int) -> bool:

@@ -34,6 +34,10 @@ _ELLIPTIC = frozenset({"none", "nothing", "never", "not", "neither"})
 _ORDER = frozenset({"before", "after"})
 _BEFORE = "±before"  # the stem of both
 _PHASES = "start"
+_NOT_YET = frozenset({"yet", "still"})
+_AWAITED = word_set(
+    "need needs await awaits awaiting pending planned plans will yet still until scheduled expected proposed outstanding requested"
+)
 _PREFIXES = ("un", "dis", "non", "in", "im", "il", "ir")
 CERTAIN_COPY = 0.6
 _FRAME_AGREES = 0.75
@@ -48,7 +52,7 @@ def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, f
             phases = {DIRECTIONS.get(word, ("",))[0] for word in (cue.source_value, cue.claim_value)} == {_PHASES}
             if not (phases and _of_other_times(sentence, alignment.source)):
                 yield cue
-    elif (source := framed(sentence, fact)) is not None:
+    elif (source := framed(sentence, fact)) is not None and not _is_awaited(sentence, claim, source, fact):
         claim_negators, source_negators = (
             _negators_near(sentence, claim, source.bag),
             _negators_near(source, fact, sentence.bag),
@@ -65,6 +69,15 @@ def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, f
                 " ".join(claim_negators) or shown[1],
                 certain=False,
             )
+
+
+def _is_awaited(sentence: FramedSentence, claim: Frame, source: FramedSentence, fact: Frame) -> bool:
+    """Whether a claim says that something has not happened yet that its source plans or awaits: *still needs approval*."""
+    mine, its = (
+        {token.low for token in frame.tokens[each.first : each.last]}
+        for each, frame in ((sentence, claim), (source, fact))
+    )
+    return bool(mine & _NOT_YET) and any(map(is_negator, mine)) and bool(its & _AWAITED)
 
 
 def _moved_otherwise(sentence: FramedSentence, claim: Frame, fact: Frame) -> Cue | None:

@@ -20,6 +20,7 @@ from interlock.dpe.comparison.bindings.reading import Passages
 from interlock.dpe.comparison.bindings.relations.order import steps
 from interlock.dpe.comparison.cues import DATE_SHIFTED, NEGATION_FLIP, NUMBER_CHANGED
 from interlock.dpe.comparison.pairings.compare import compare
+from interlock.dpe.comparison.pairings.counted import COUNT
 from interlock.dpe.comparison.pairings.swapped import swapped
 from interlock.dpe.document import Claim, Distortion, Sentence
 from interlock.dpe.grounding.attribution import ClaimEvidence
@@ -36,6 +37,7 @@ from interlock.dpe.values import extraction
 from interlock.dpe.values.moments import covers
 from interlock.dpe.values.quantities import same
 from interlock.dpe.values.reckoning.conversions import wrong_conversions
+from interlock.dpe.values.reckoning.counted import settled_counts
 from interlock.dpe.values.reckoning.spans import misnamed_weekdays, wrong_spans
 
 _SHARED = 2
@@ -70,7 +72,8 @@ async def distortions(
                 sources = partial(
                     _evidence, own, evidence, envelope, known=known, language=language, cancelled=cancelled
                 )
-                found |= _without_states(_in_choice(own, reading, parses, sources, cancelled), evidence)
+                bound = _without_states(_in_choice(own, reading, parses, sources, cancelled), evidence)
+                found |= _without_derived(bound, own, envelope)
         if envelope.cut.records:
             records = scopes(envelope)
             cells = {
@@ -115,6 +118,20 @@ def _without_states(found: Distortions, evidence: Mapping[str, ClaimEvidence]) -
         name: tuple(one for one in each if one.type != NEGATION_FLIP or not evidence[name].agreed)
         for name, each in found.items()
     }
+
+
+def _without_derived(found: Distortions, claims: Sequence[Claim], envelope: Envelope) -> Distortions:
+    """Return findings without counts that follow from other counts: *ten eggs are fine*, of twelve with two broken."""
+    texts = {claim.claim_id: claim.text for claim in claims}
+    sources = [fact.content for fact in envelope.facts]
+
+    def left(name: str, each: tuple[Distortion, ...]) -> tuple[Distortion, ...]:
+        if all(one.slot != COUNT for one in each):
+            return each
+        follow = settled_counts(texts.get(name, ""), sources)
+        return tuple(one for one in each if one.slot != COUNT or one.claim_value not in follow)
+
+    return {name: left(name, each) for name, each in found.items()}
 
 
 def _wrong_dates(claim: Claim, shown: ClaimEvidence) -> Iterator[Distortion]:

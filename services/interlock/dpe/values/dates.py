@@ -32,21 +32,22 @@ MONTHS = {
     )
     for name in names.split()
 }  # fmt: skip
-_WEEKDAYS = {
-    name: day
+WEEKDAYS = {
+    form: day
     for day, names in enumerate(
         (
-            "monday mon",
-            "tuesday tue tues",
-            "wednesday wed",
-            "thursday thu thur thurs",
-            "friday fri",
-            "saturday sat",
-            "sunday sun",
+            "monday mondays mon",
+            "tuesday tuesdays tue tues",
+            "wednesday wednesdays wed",
+            "thursday thursdays thu thur thurs",
+            "friday fridays fri",
+            "saturday saturdays sat",
+            "sunday sundays sun",
         )
     )
-    for name in names.split()
+    for form in names.split()
 }
+"""Names of the days in full, in the plural and in short forms, with their number from Monday on."""
 # Words before a bare number that make it a year, and before a month name that is also a word.
 _YEAR_CUES = word_set(
     "in since until till by from during of before after circa ca early late mid year years through between and or "
@@ -62,7 +63,7 @@ _DIGITS_OF_A_MONTH = 2
 _FIRST_OF_LABELS, _LAST_OF_LABELS = 1900, 2100
 _LONGEST_SPAN = 120  # maximum years of a span: 2007-2008
 # The lower-case words that a date can begin with.
-BEGINNINGS = frozenset(MONTHS.keys() | _WEEKDAYS.keys() | ORDINALS.keys() | TENS.keys() | UNITS.keys() | PERIOD_WORDS)
+BEGINNINGS = frozenset(MONTHS.keys() | WEEKDAYS.keys() | ORDINALS.keys() | TENS.keys() | UNITS.keys() | PERIOD_WORDS)
 
 
 def read_date(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
@@ -244,7 +245,7 @@ def _stands_alone(tokens: Sequence[Lexeme], index: int, end: int) -> bool:
 
 def _read_weekday(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     token = at(tokens, index)
-    weekday = _WEEKDAYS.get(token.low)
+    weekday = WEEKDAYS.get(token.low)
     if weekday is None or not (token.capital or len(token.text) >= _LEAST_OF_WEEKDAY):
         return None
     comma = index + 1 + (at(tokens, index + 1).text == ".")

@@ -20,6 +20,7 @@ from interlock.domain.decision.definition import defined, signal_schema
 from interlock.domain.decision.engine import decide
 from interlock.domain.decision.reading import canonical
 from interlock.domain.decision.replay import replayed
+from interlock.domain.decision.signals import apart
 from interlock.domain.errors import Refused
 from tests.support.decisions import ANALYST, ML, NOW_US, RULES, answer, decided, inputs, signal
 
@@ -61,17 +62,33 @@ def test_a_bad_signal_is_refused_by_name(change, reason):
     """Type, declaration, source, time, confidence and payload each have a reason."""
     found = put_fault(signal(**change), RULES, source="analyst", types=TYPES, now_us=NOW_US, agents=["analyst"])
 
-    assert found == (None, reason)
+    assert found == (None, "", reason)
+
+
+@pytest.mark.parametrize(
+    "metric", ["loss", '"payload":{},"source":"x","type":"y"}', 'é\n\\", "source":', ',"source":"x"']
+)
+def test_a_signal_is_written_once_and_read_apart_without_its_payload(metric):
+    """Whatever its payload says: the text is the canonical one, and its parts are those of the signal."""
+    payload = {"metric": metric, "slope": 0.5}
+    raw = signal(payload=payload)
+    found, text, fault = put_fault(raw, RULES, source="analyst", types=TYPES, now_us=NOW_US, agents=[])
+    rest, payload_json = apart(text)
+
+    assert fault == ""
+    assert text == canonical(found)
+    assert {**rest, "payload": json.loads(payload_json)} == found
+    assert payload_json == canonical(payload)
 
 
 def test_the_owner_may_not_speak_as_an_agent():
     """A part of the execution layer is heard, an agent's name is not its owner's to use."""
     as_agent = put_fault(signal(), RULES, source="", types=TYPES, now_us=NOW_US, agents=["analyst"])
-    as_part, fault = put_fault(
+    as_part, _, fault = put_fault(
         signal(source="executor"), RULES, source="", types=TYPES, now_us=NOW_US, agents=["analyst"]
     )
 
-    assert as_agent == (None, "SIGNAL_SOURCE_FOREIGN")
+    assert as_agent == (None, "", "SIGNAL_SOURCE_FOREIGN")
     assert (as_part["source"], fault) == ("executor", "")
 
 

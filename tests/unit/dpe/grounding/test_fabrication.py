@@ -53,7 +53,7 @@ def test_the_invented_commissioner_of_tv_010_is_found(entities):
         (ACT, "The Act's four risk levels are described."),
         (ACT, "However, the European Parliament adopted the Artificial Intelligence Act."),
         (ACT, "Jane Roe asked about it."),
-        (ACT, "It matters to Germany, French firms, the United Nations and NATO on Mondays."),
+        (ACT, "It matters to Germany, French firms, the United Nations and NATO."),
         (ACT, "Large providers must comply. Moreover, they report."),
         (FIRM, "Cook said that Apple's revenue was $4.2M."),
         (FIRM, "The National Institute of Standards and Technology published the framework."),

@@ -11,6 +11,8 @@ from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.comparison.bindings.frames import PredicateFrame, frames
 from interlock.dpe.comparison.bindings.limits import Limit, degree, limits
 from interlock.dpe.comparison.bindings.relations.causes import causes
+from interlock.dpe.comparison.bindings.relations.counts import Count, counts
+from interlock.dpe.comparison.bindings.relations.events import ToldEvent, events
 from interlock.dpe.comparison.bindings.relations.needs import StatedNeed, needs
 from interlock.dpe.comparison.bindings.relations.norms import Normed, norms
 from interlock.dpe.comparison.bindings.relations.order import Order, orders
@@ -41,6 +43,8 @@ class ReadSentence:
     ties: Ties = NONE
     norms: tuple[Normed, ...] = ()
     needs: tuple[StatedNeed, ...] = ()
+    events: tuple[ToldEvent, ...] = ()
+    counts: tuple[Count, ...] = ()
 
     @cached_property
     def bag(self) -> frozenset[str]:
@@ -62,5 +66,5 @@ def passage(sentence: Any) -> ReadSentence:
     single = whole(sentence)
     return ReadSentence(
         sentence.text.strip(), framed, limits(sentence), held, word, content, clauses=found,
-        orders=orders(sentence), causes=causes(sentence), needs=needs(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
+        orders=orders(sentence), causes=causes(sentence), needs=needs(sentence), events=events(sentence), counts=counts(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
     )  # fmt: skip

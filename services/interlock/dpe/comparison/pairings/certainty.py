@@ -52,12 +52,12 @@ def overstated(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
         own = stronger.search(claim.text)
         if own is None or weaker.search(claim.text) or (stronger is not _NONE and _is_denied(claim.text, own)):
             continue
-        about = _about(claim, evidence)
-        if about is None or stronger.search(about.text):
+        followed = about(claim, evidence)
+        if followed is None or stronger.search(followed.text):
             continue
-        stated = weaker.search(about.text)
-        if stated is not None and not (stronger is _SURE and _DENIED.search(about.text)):
-            return Misbinding(CONTEXT_STRIPPED, slot, stated[0], own[0], about.text, about.fact_id)
+        stated = weaker.search(followed.text)
+        if stated is not None and not (stronger is _SURE and _DENIED.search(followed.text)):
+            return Misbinding(CONTEXT_STRIPPED, slot, stated[0], own[0], followed.text, followed.fact_id)
     return None
 
 
@@ -66,7 +66,7 @@ def _is_denied(text: str, found: re.Match[str]) -> bool:
     return bool(_DENIED.search(text[max(0, found.start() - _NEAR) : found.end() + _NEAR]))
 
 
-def _about(claim: ReadSentence, evidence: Evidence) -> ReadSentence | None:
+def about(claim: ReadSentence, evidence: Evidence) -> ReadSentence | None:
     """Return the one sentence of the sources that a claim follows more closely than any other, or ``None``."""
     said = claim.bag
     ranked = sorted(

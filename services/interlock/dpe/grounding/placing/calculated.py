@@ -17,6 +17,7 @@ from interlock.dpe.document import Claim, Distortion, NliScores
 from interlock.dpe.grounding import attribution
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
+from interlock.dpe.grounding.follows import following
 from interlock.dpe.grounding.placing.copied_rows import RowVerdict, row_verdict
 from interlock.dpe.grounding.placing.derivations import derived
 from interlock.dpe.grounding.placing.keyed import other_amounts
@@ -135,7 +136,8 @@ def settle(
         settled = _with_states(
             _settled(claim, known, said, vocabulary, around[claim.claim_id], agreed=of_states.agree), of_states, claim
         )
-        settled = _with_pins(settled, pinned(claim, envelope.facts))
+        told = pinned(claim, envelope.facts).with_(following(claim, envelope.facts, f"{query} {own}"))
+        settled = _with_pins(settled, told)
         settled = _with_row(settled, row_verdict(claim, known))
         if settled is not None:
             reckonings[claim.claim_id] = settled
@@ -160,13 +162,13 @@ def _with_states(settled: Reckoning | None, of_states: RecordStates, claim: Clai
 
 
 def _with_pins(settled: Reckoning | None, of_pins: Pinned) -> Reckoning | None:
-    """Return what is shown with the versions that the sources give to what a claim names."""
+    """Return what is shown with the versions that the sources give to what a claim names, and with its days of the week."""
     if not (of_pins.settled or of_pins.moved):
         return settled
     shown = settled or Reckoning(frozenset(), (), supported=False)
     return replace(
         shown, values=shown.values | of_pins.settled, moved=(*shown.moved, *of_pins.moved),
-        supported=shown.supported and not of_pins.moved,
+        supported=shown.supported and not of_pins.moved, rest=shown.rest or of_pins.rest,
     )  # fmt: skip
 
 

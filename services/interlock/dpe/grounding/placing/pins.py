@@ -47,6 +47,12 @@ class Pinned:
 
     settled: frozenset[str] = frozenset()
     moved: tuple[Distortion, ...] = ()
+    rest: bool = False
+    """Whether the claim denies what its source leaves out."""
+
+    def with_(self, other: Pinned) -> Pinned:
+        """Return what both say."""
+        return Pinned(self.settled | other.settled, (*self.moved, *other.moved), self.rest or other.rest)
 
 
 def pinned(claim: Claim, facts: Sequence[Fact]) -> Pinned:
