@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter as Counts
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -157,7 +157,7 @@ def pods(release: Installation, found: Everywhere) -> Iterator[ProbeFinding]:
             f"{one.namespace}/{one.pod}", status, f"{one.why}: {one.detail}", _pod_hint(one.why, one.namespace, one.pod)
         )
     if len(wrong) > MOST_TOLD:
-        kinds = ", ".join(f"{count} {why}" for why, count in Counter(one.why for one in wrong).items())
+        kinds = ", ".join(f"{count} {why}" for why, count in Counts(one.why for one in wrong).items())
         yield line("more", FAIL, f"{len(wrong)} pods in all: {kinds}", "create them anew: kubectl rollout restart")
     if not wrong:
         yield line("sidecars", OK, "every pod that should have a sidecar has the injector's")
@@ -237,7 +237,7 @@ def _endpoints(line: Line, release: Installation) -> ProbeFinding:
 
 
 def _alike(line: Line, name: str, said: Mapping[str, str], hint: str) -> ProbeFinding:
-    kinds = Counter(said.values())
+    kinds = Counts(said.values())
     if len(kinds) <= 1:
         return line(name, OK, next(iter(kinds), "none"))
     usual = kinds.most_common(1)[0][0]
