@@ -42,6 +42,10 @@ class Stage:
     def store(self) -> dict[str, str]:
         """Make a fresh audit database and empty the session store; return the Secret of the former."""
         self.valkey.flush()
+        return self.database()
+
+    def database(self) -> dict[str, str]:
+        """Make a fresh audit database; return its Secret."""
         name = self.postgres.database()
         urls = {
             "url": self.postgres.url(name, SERVICE),

@@ -25,6 +25,11 @@ spec:
         interlock.dev/inject: "false"
         checksum/settings: {{ include (print .root.Template.BasePath "/settings.yaml") .root | sha256sum }}
     spec:
+      {{- with .account }}
+      serviceAccountName: {{ . }}
+      # Its older name too: an upgrade or a rollback that takes one away alone gets it back from the other.
+      serviceAccount: {{ . }}
+      {{- end }}
       automountServiceAccountToken: false
       # A Service called interlock-* would be taken for a setting.
       enableServiceLinks: false

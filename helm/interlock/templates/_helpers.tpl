@@ -83,6 +83,26 @@ INTERLOCK_DECISION_ADDRESS: {{ printf "%s-decision.%s:7086" $name $domain }}
 {{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . | toString }}{{ else }}{{ toString . }}{{ end -}}
 {{- end }}
 
+{{/* Audience of the tokens by which sidecars tell which pod they are: that of this release alone. */}}
+{{- define "interlock.audience" -}}
+{{- printf "%s.%s.interlock" (include "interlock.name" .) .Release.Namespace -}}
+{{- end }}
+
+{{/* Whether pods are identified. */}}
+{{- define "interlock.identifies" -}}
+{{- and .Values.injector.enabled .Values.sidecar.podIdentity | ternary "true" "" -}}
+{{- end }}
+
+{{/* The service account of a pod that asks the API server: its token, renewed by the kubelet, and the cluster's authority. */}}
+{{- define "interlock.account" -}}
+- name: account
+  projected:
+    defaultMode: 0440
+    sources:
+      - serviceAccountToken: {expirationSeconds: 3600, path: token}
+      - configMap: {name: kube-root-ca.crt, items: [{key: ca.crt, path: ca.crt}]}
+{{- end }}
+
 {{- define "interlock.containerSecurity" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true

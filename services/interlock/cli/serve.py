@@ -225,7 +225,7 @@ class _Process:
         return decision
 
     async def _start_injector(self) -> Ready:
-        injector = importlib.import_module("interlock.injector.wiring").open_injector(self.settings)
+        injector = importlib.import_module("interlock.injector.wiring").open_injector(self.settings, self._ends)
         await self._serve_http("injector", injector, self._listener("injector"), front=True)
         self._ends.push_async_callback(self._drain)
         return self._until_stopped(lambda: unready_across([]))

@@ -1,4 +1,4 @@
-"""Registered agent types: the name of each, its API keys, and what it may do (SPEC-012 §7.1).
+"""Registered agent types: the name of each, its API keys or service accounts, and what it may do (SPEC-012 §7.1).
 
 The registry is read from plain values, as a YAML or JSON reader returns them. Reading is strict: an unknown field is
 refused by name, because a misspelt limit would not hold.
@@ -15,6 +15,7 @@ from typing import Any
 from interlock.domain.dag.dag import STRATEGIES
 from interlock.domain.errors import Refused, invalid
 from interlock.domain.policy.directives import canonical
+from interlock.domain.policy.pods import ACCOUNT, account_digest
 from interlock.domain.policy.policy_text import parse
 
 MOST_AGENTS = 10_000
@@ -27,7 +28,15 @@ HASH_COMMAND = "interlock agents hash-key"
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _NAME_RULE = "1 to 64 letters, digits, dots, hyphens or underscores"
-_FIELDS = ("api_key", "max_loop_depth", "max_delegations", "allowed_strategies", "safety_policy", "roots")
+_FIELDS = (
+    "api_key",
+    "service_accounts",
+    "max_loop_depth",
+    "max_delegations",
+    "allowed_strategies",
+    "safety_policy",
+    "roots",
+)
 ROOTS = ("allowed", "forbidden")
 """Whether an agent type begins sessions of its own, or is only ever a sub-agent (ATT-2)."""
 
@@ -46,6 +55,13 @@ class AgentType:
     strategies: tuple[str, ...]
     policy: str
     roots_forbidden: bool = False
+    accounts: tuple[str, ...] = ()
+    """Service accounts of Kubernetes whose pods are of this type, NAMESPACE/NAME, sorted."""
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """What callers of this type are known by."""
+        return (*self.keys, *map(account_digest, self.accounts))
 
 
 class Registry:
@@ -55,13 +71,14 @@ class Registry:
         self.by_name: Mapping[str, AgentType] = {agent.name: agent for agent in sorted(agents, key=lambda a: a.name)}
         self._by_key: dict[str, AgentType] = {}
         for agent in self.by_name.values():
-            for key in agent.keys:
+            for key in agent.digests:
                 other = self._by_key.setdefault(key, agent)
                 if other is not agent:
-                    raise _bad(f"agents.{agent.name}.api_key", f"a key of its own; {other.name} has the same one")
+                    field, what = ("api_key", "a key") if key in agent.keys else ("service_accounts", "an account")
+                    raise _bad(f"agents.{agent.name}.{field}", f"{what} of its own; {other.name} has the same one")
 
     def with_key(self, digest: str) -> AgentType | None:
-        """Return the agent type whose API key has this SHA-256 digest; ``None`` when no type has it."""
+        """Return the agent type whose API key or service account has this digest; ``None`` when no type has it."""
         return self._by_key.get(digest)
 
 
@@ -88,12 +105,13 @@ def _agent(name: object, fields: object) -> AgentType:
     given = _mapping(place, fields, _FIELDS)
     return AgentType(
         name=name,
-        keys=_keys(f"{place}.api_key", given.get("api_key")),
+        keys=_keys(f"{place}.api_key", given.get("api_key"), optional="service_accounts" in given),
         max_loop_depth=_number(f"{place}.max_loop_depth", given, DEEPEST),
         max_delegations=_number(f"{place}.max_delegations", given, MOST_DELEGATIONS),
         strategies=_strategies(f"{place}.allowed_strategies", given),
         policy=_policy(f"{place}.safety_policy", given),
         roots_forbidden=_roots(f"{place}.roots", given),
+        accounts=_accounts(f"{place}.service_accounts", given),
     )
 
 
@@ -109,7 +127,9 @@ def _mapping(place: str, value: object, known: tuple[str, ...]) -> Mapping[str, 
     return value
 
 
-def _keys(place: str, value: object) -> tuple[str, ...]:
+def _keys(place: str, value: object, *, optional: bool) -> tuple[str, ...]:
+    if value is None and optional:
+        return ()
     listed = value if isinstance(value, list) else [value]
     if value is None or not 1 <= len(listed) <= MOST_KEYS:
         raise _bad(place, f"{KEY_PREFIX}<64 hex digits>, or a list of 1 to {MOST_KEYS} of them")
@@ -117,6 +137,19 @@ def _keys(place: str, value: object) -> tuple[str, ...]:
     if len(set(found)) != len(found):
         raise _bad(place, "each key once")
     return found
+
+
+def _accounts(place: str, given: Mapping[str, Any]) -> tuple[str, ...]:
+    if "service_accounts" not in given:
+        return ()
+    value = given["service_accounts"]
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_KEYS:
+        raise _bad(place, f"a list of 1 to {MOST_KEYS} service accounts, NAMESPACE/NAME")
+    if not all(isinstance(one, str) and ACCOUNT.fullmatch(one) for one in value):
+        raise _bad(place, "service accounts as NAMESPACE/NAME, such as agents/billing")
+    if len(set(value)) != len(value):
+        raise _bad(place, "each service account once")
+    return tuple(sorted(value))
 
 
 def _key(place: str, value: object) -> str:
@@ -184,7 +217,9 @@ def _bad(place: str, expected: str, **metadata: str) -> Refused:
 def as_fields(agent: AgentType) -> dict[str, Any]:
     """Return an agent type's fields in the form that ``read_registry`` takes. Absent fields are left out."""
     keys = [KEY_PREFIX + key for key in agent.keys]
-    fields: dict[str, Any] = {"api_key": keys[0] if len(keys) == 1 else keys}
+    fields: dict[str, Any] = {"api_key": keys[0] if len(keys) == 1 else keys} if keys else {}
+    if agent.accounts:
+        fields["service_accounts"] = list(agent.accounts)
     if agent.max_loop_depth is not None:
         fields["max_loop_depth"] = agent.max_loop_depth
     if agent.max_delegations is not None:

@@ -10,7 +10,7 @@ from interlock.domain.errors import forbidden, invalid
 from interlock.injector.request import STATUS, annotations_of, asked_of
 from interlock.injector.rules import InjectorRules, PodWishes
 
-SIDECAR, TLS, STATE = "interlock-sidecar", "interlock-tls", "interlock-state"
+SIDECAR, TLS, STATE, IDENTITY = "interlock-sidecar", "interlock-tls", "interlock-state", "interlock-identity"
 HTTP, GRPC = 7070, 7071
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 PLACEHOLDER = "held-by-the-sidecar"
@@ -29,7 +29,7 @@ _DEFAULTED = frozenset({
 """Members that the API server adds to a container. Any other, such as a command, is somebody else's."""
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-_STATE_DIR, _TLS_DIR = "/var/lib/interlock", "/etc/interlock/tls"
+_STATE_DIR, _TLS_DIR, _IDENTITY_DIR = "/var/lib/interlock", "/etc/interlock/tls", "/var/run/secrets/interlock.dev"
 _MET_ELSEWHERE = {
     "INTERLOCK_AUDIT_ANCHOR": "/anchor",
     "INTERLOCK_REVIEWERS_FILE": "/etc/interlock/reviewers/reviewers.yaml",
@@ -104,6 +104,8 @@ def container(rules: InjectorRules, namespace: str, asked: PodWishes) -> Json:
             {"name": TLS, "mountPath": _TLS_DIR, "readOnly": True},
         ],
     }  # fmt: skip
+    if rules.pod_tokens:
+        made["volumeMounts"].append({"name": IDENTITY, "mountPath": _IDENTITY_DIR, "readOnly": True})
     resources = {
         kind: {**rules.resources.get(kind, {}), **asked.resources.get(kind, {})} for kind in ("requests", "limits")
     }
@@ -128,9 +130,13 @@ def _env(rules: InjectorRules, namespace: str, asked: PodWishes) -> list[Json]:
         **rules.of(namespace).env,
         "INTERLOCK_PROFILE": asked.profile,
         **(_MET_ELSEWHERE if asked.profile == "regulated" else {}),
+        **({"INTERLOCK_POD_TOKEN_FILE": f"{_IDENTITY_DIR}/token"} if rules.pod_tokens else {}),
     }
     made: list[Json] = [{"name": name, "value": value} for name, value in sorted(named.items())]
     made.append({"name": "INTERLOCK_BINDING_KEY", "valueFrom": _from_secret(f"{rules.secret}-binding", "binding-key")})
+    if rules.pod_tokens:
+        uid = {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}
+        made.append({"name": "INTERLOCK_POD_UID", "valueFrom": uid})
     if asked.taken_secret:
         made.append({"name": "INTERLOCK_UPSTREAM_API_KEY", "valueFrom": _from_secret(*asked.taken_secret)})
     return made
@@ -170,6 +176,12 @@ def _volumes(spec: Json, rules: InjectorRules) -> None:
         {"name": STATE, "emptyDir": {"sizeLimit": "64Mi"}},
         {"name": TLS, "secret": {"secretName": rules.secret, "defaultMode": 0o440}},
     ]
+    if tokens := rules.pod_tokens:
+        source = {"audience": tokens.audience, "expirationSeconds": tokens.seconds, "path": "token"}
+        ours.append({
+            "name": IDENTITY,
+            "projected": {"sources": [{"serviceAccountToken": source}], "defaultMode": 0o440},
+        })  # fmt: skip
     held = spec.get("volumes") or []
     for one in ours:
         twin = next((other for other in held if other.get("name") == one["name"]), None)

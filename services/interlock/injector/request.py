@@ -22,7 +22,8 @@ KNOWN = frozenset({INJECT, STATUS, _PROFILE, _LOG_LEVEL, _NATIVE, _TAKE_SECRET, 
 
 _QUANTITY = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:m|k|Ki|M|Mi|G|Gi)?", re.ASCII)
 _SECRET = re.compile(r"([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)/([A-Za-z0-9._-]{1,253})", re.ASCII)
-_YES, _NO = frozenset({"true", "enabled"}), frozenset({"false", "disabled"})
+YES, NO = frozenset({"true", "enabled"}), frozenset({"false", "disabled"})
+"""What a label or annotation says."""
 
 
 def annotations_of(pod: Mapping[str, Any]) -> dict[str, str]:
@@ -37,16 +38,16 @@ def wanted(pod: Mapping[str, Any], rules: InjectorRules, namespace: str, *, by_n
     """
     metadata = pod.get("metadata", {})
     said = [(metadata.get(kind) or {}).get(INJECT) for kind in ("annotations", "labels")]
-    unclear = [word for word in said if word is not None and word not in _YES | _NO]
+    unclear = [word for word in said if word is not None and word not in YES | NO]
     if unclear:
         raise invalid("ANNOTATION_INVALID", f'{INJECT} must be "true" or "false"', annotation=INJECT)
-    if any(word in _NO for word in said):
+    if any(word in NO for word in said):
         if by_namespace and not rules.of(namespace).opt_out:
             raise forbidden(
                 "OPT_OUT_FORBIDDEN", f"namespace {namespace} lets no pod go without a sidecar", annotation=INJECT
             )
         return False
-    return by_namespace or any(word in _YES for word in said)
+    return by_namespace or any(word in YES for word in said)
 
 
 def asked_of(pod: Mapping[str, Any], rules: InjectorRules, namespace: str) -> PodWishes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -19,6 +19,26 @@ from interlock.runtime.settings.strict_yaml import parse_yaml
 
 class _Closed(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PodTokens(_Closed):
+    """The projected token by which the mesh knows a sidecar's pod."""
+
+    audience: str = Field(min_length=1, max_length=253)
+    """Audience of the token: that of this mesh alone."""
+    seconds: int = Field(default=600, ge=600, le=86_400)
+    """How long a token is good; the kubelet renews it after four fifths of that. Kubernetes gives none for less than ten minutes."""
+
+
+class Reconciling(_Closed):
+    """Looking for pods that run without their sidecar."""
+
+    action: Literal["report", "evict"] = "report"
+    """report: counted, and told by an event beside the pod. evict: those that something creates anew are evicted besides."""
+    seconds: float = Field(default=60, ge=1, le=86_400)
+    """Pause between two looks."""
+    namespace: str = Field(min_length=1)
+    """Namespace of the mesh, which is left alone."""
 
 
 class NamespaceRules(_Closed):
@@ -49,6 +69,10 @@ class InjectorRules(_Closed):
     """Requests and limits of a sidecar, where a pod names none."""
     native: bool = True
     """Whether a sidecar is an init container that restarts (Kubernetes 1.29 and later)."""
+    pod_tokens: PodTokens | None = None
+    """Token of each sidecar. Absent: none, and callers are told apart by the keys that they send."""
+    reconcile: Reconciling | None = None
+    """Absent: nobody looks for pods without their sidecar. Needs rights to list pods and namespaces and to create events."""
     namespaces: dict[str, NamespaceRules] = Field(default_factory=dict)
     """Rules by the name of the namespace."""
 

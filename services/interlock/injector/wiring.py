@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
@@ -15,8 +16,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from interlock.domain.errors import Refused, invalid
+from interlock.injector.reconciler import Reconciler
 from interlock.injector.review import answer, unclear
 from interlock.injector.rules import read_rules
+from interlock.runtime.egress.kubernetes import Cluster, access_of_pod
 from interlock.runtime.http.server import operations
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.rereading import Reread
@@ -35,8 +38,8 @@ LARGEST_REVIEW_BYTES = 3_145_728
 """The API server's own bound of a request."""
 
 
-def open_injector(settings: Settings) -> Starlette:
-    """Return the webhook; its selectors ask each path for the pods of its kind.
+def open_injector(settings: Settings, ends: AsyncExitStack) -> Starlette:
+    """Return the webhook; its selectors ask each path for the pods of its kind. The reconciler looks from now on, until *ends*.
 
     Refused with INJECTOR_FILE_MISSING, or as its rules are.
     """
@@ -56,6 +59,10 @@ def open_injector(settings: Settings) -> Starlette:
     routes = [
         Route(f"/inject/{kind}", partial(_reviewed, answered=one), methods=["POST"]) for kind, one in kinds.items()
     ]
+    cluster = Cluster(access_of_pod(settings.kubernetes_url, settings.kubernetes_folder))
+    reconciler = Reconciler(cluster, rules.now)
+    reconciler.start()
+    ends.push_async_callback(reconciler.close)
     return Starlette(routes=[*routes, *operations(ready, settings).routes])
 
 

@@ -82,12 +82,17 @@ def to_message(agent: AgentType) -> policy_pb2.Agent:
         allowed_strategies=agent.strategies,
         safety_policy=agent.policy,
         roots_forbidden=agent.roots_forbidden,
+        service_accounts=agent.accounts,
     )
 
 
 def from_message(message: policy_pb2.Agent) -> AgentType:
     """Return the agent type that a message describes, validated by the same rules as the file (AGENTS_INVALID)."""
-    fields: dict[str, Any] = {"api_key": [KEY_PREFIX + key for key in message.api_key_sha256]}
+    fields: dict[str, Any] = {}
+    if message.api_key_sha256 or not message.service_accounts:
+        fields["api_key"] = [KEY_PREFIX + key for key in message.api_key_sha256]
+    if message.service_accounts:
+        fields["service_accounts"] = list(message.service_accounts)
     if message.HasField("max_loop_depth"):
         fields["max_loop_depth"] = message.max_loop_depth
     if message.HasField("max_delegations"):

@@ -31,11 +31,13 @@ def register(path: Path, agent: AgentType) -> bool:
     """
 
     def change(registry: Registry) -> tuple[Mapping[str, AgentType], bool]:
-        for key in agent.keys:
+        for key in agent.digests:
             owner = registry.with_key(key)
             if owner is not None and owner.name != agent.name:
                 raise conflict(
-                    "AGENT_KEY_TAKEN", f"a key of {agent.name} is one of {owner.name}", agent_type=owner.name
+                    "AGENT_KEY_TAKEN",
+                    f"a key or service account of {agent.name} is one of {owner.name}",
+                    agent_type=owner.name,
                 )
         return {**registry.by_name, agent.name: agent}, agent.name in registry.by_name
 

@@ -27,6 +27,7 @@ from interlock.domain.policy.policy_text import parse
 from interlock.domain.policy.remedies import Progress, RemedyKind
 from interlock.domain.risk.risk import RiskLevel
 from interlock.policy.agents import AgentRegistry
+from interlock.policy.pods import PodIdentities
 from interlock.policy.report import member, read_findings
 from interlock.policy.reviewers import NO_REVIEWERS, Registered
 from interlock.runtime.clock import Clock, iso8601, system_clock
@@ -56,11 +57,13 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
         *,
         agents: AgentRegistry | None = None,
         reviewers: Registered | None = None,
+        pods: PodIdentities | None = None,
         clock: Clock = system_clock,
         user_words_ground: bool = True,
     ) -> None:
         self._default, self._agents = default, agents or AgentRegistry(None, required=False)
         self._reviewers = reviewers or Registered(lambda: NO_REVIEWERS, by_rpc=False)
+        self._pods = pods or PodIdentities(None)
         self._clock, self._user_words_ground = clock, user_words_ground
         self._parse = lru_cache(maxsize=CACHED_POLICIES)(parse)
 
@@ -127,6 +130,17 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
         """Return the agent type of a key."""
         del context
         return self._agents.identify(request.api_key_sha256)
+
+    @answers_refusals(policy_pb2.IdentifyPodResponse)
+    async def IdentifyPod(  # noqa: N802 - the proto's
+        self, request: policy_pb2.IdentifyPodRequest, context: Any
+    ) -> policy_pb2.IdentifyPodResponse:
+        """Return the pod that a token is bound to."""
+        del context
+        found = await self._pods.identify(request.token, request.pod_uid)
+        return policy_pb2.IdentifyPodResponse(
+            namespace=found.namespace, service_account=found.account, pod_name=found.pod, pod_uid=found.uid
+        )
 
     @answers_refusals(policy_pb2.ListAgentsResponse)
     async def ListAgents(  # noqa: N802 - the proto's

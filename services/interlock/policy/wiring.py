@@ -13,6 +13,7 @@ from interlock.domain.policy.directives import NOTHING, Oversight, Policy
 from interlock.domain.policy.policy_order import merge
 from interlock.domain.policy.policy_text import parse
 from interlock.policy.agents import AgentRegistry
+from interlock.policy.pods import PodIdentities, pod_identities
 from interlock.policy.reviewers import NO_REVIEWERS, Registered, Reviewers, read_reviewers
 from interlock.policy.servicer import PolicyServicer
 from interlock.policy.watched import WatchedFile
@@ -28,6 +29,7 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
     """
     agents, reviewers = await asyncio.to_thread(_files, settings)
     watches = [asyncio.create_task(file.watch()) for file in (agents, reviewers) if file is not None]
+    pods = pod_identities(settings)
     registry = AgentRegistry(agents, required=settings.require_registered_agents)
     return Service(
         name="policy",
@@ -39,12 +41,13 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
                 (lambda: NO_REVIEWERS) if reviewers is None else (lambda: reviewers.now.value),
                 by_rpc=settings.reviewers_by_rpc,
             ),
+            pods=pods,
             clock=clock,
             user_words_ground=settings.user_words_ground,
         ),
         register=policy_pb2_grpc.add_PolicyServiceServicer_to_server,
         unready_dependencies=_nothing_unready,
-        close=_closing(watches),
+        close=_closing(watches, pods),
     )
 
 
@@ -86,10 +89,11 @@ async def _nothing_unready() -> Mapping[str, str]:
     return {}
 
 
-def _closing(watches: Sequence[asyncio.Task[None]]) -> Callable[[], Awaitable[None]]:
+def _closing(watches: Sequence[asyncio.Task[None]], pods: PodIdentities) -> Callable[[], Awaitable[None]]:
     async def close() -> None:
         for watch in watches:
             watch.cancel()
         await asyncio.gather(*watches, return_exceptions=True)
+        await pods.close()
 
     return close

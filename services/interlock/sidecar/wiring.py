@@ -16,7 +16,7 @@ from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
 from interlock.domain.budget import micros
 from interlock.domain.errors import unavailable
 from interlock.domain.headers import headers
-from interlock.runtime.keys.api_keys import load_api_keys, require_keys
+from interlock.runtime.keys.api_keys import ApiKeys, load_api_keys, require_keys
 from interlock.runtime.rpc.kernels.kernels import Kernels
 from interlock.runtime.rpc.mesh import DecisionChannel, Mesh
 from interlock.runtime.rpc.peers import AuditPeer, Peers
@@ -27,6 +27,7 @@ from interlock.sidecar.admission.agents import CallerAgents
 from interlock.sidecar.admission.bindings import Bindings
 from interlock.sidecar.admission.delegation import Delegations
 from interlock.sidecar.admission.explanation import Explanation
+from interlock.sidecar.admission.pods import OwnPod, PodKeys
 from interlock.sidecar.admission.policies import Policies
 from interlock.sidecar.admission.start_session import SessionStarter
 from interlock.sidecar.apis.api import Api
@@ -104,7 +105,7 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
     leases = Leases(peers, effects)
     agents, policies = CallerAgents(settings, peers.policy), Policies(peers.policy)
     starter, delegations = SessionStarter(settings, peers, policies, recovery), Delegations(peers, recovery)
-    reader = binding_reader(settings)
+    reader, keys = binding_reader(settings), await _callers(settings, peers)
     admission = Admission(
         settings, peers, agents, policies, starter, delegations, effects, leases, Explanation(peers, effects, base_url),
         Bindings(peers.session, recovery, reader.sources.ranks, settings.unaware_callers == "observe"),
@@ -115,7 +116,7 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
     upstream, sessions = Upstream(settings), Sessions(settings, peers, recovery, agents, starter, delegations)
     front = Front(
         settings=settings,
-        keys=load_api_keys(settings.api_keys_file, passed_on=settings.upstream_api_key is None),
+        keys=keys,
         guard=guard,
         sessions=sessions,
         upstream=upstream,
@@ -126,10 +127,11 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
         spending=spending,
     )
     apis = wired_apis(settings, direct.audit)
-    far = DecisionChannel(settings)
+    far, readiness = DecisionChannel(settings), _with_callers(readiness, keys)
 
     async def close() -> None:
         """End after the calls in flight, including those whose callers have left."""
+        await keys.close()
         await recovery.close()
         await guard.drain()
         await effects.drain()
@@ -145,12 +147,16 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
         unready_dependencies=readiness,
         close=close,
     )
-    if not settings.ai_domain:
-        # SPEC-002 §12.5: an unregistered AI system is of unknown class; the log says so.
-        log.warning("system.unregistered", hint="CRP-Compliance-EU-AI-Act is UNKNOWN; set INTERLOCK_AI_DOMAIN")
+    _warn_unregistered(settings)
     guardrail = Guardrail(front, settings.litellm_key) if settings.litellm_key else None
     opened = Sidecar(service, make_app(front, readiness, base_url, apis, guardrail), close, apis)
     return opened if settings.envoy_port is None else _with_envoy(opened, front, base_url, readiness)
+
+
+def _warn_unregistered(settings: Settings) -> None:
+    """Log that an unregistered AI system is of unknown class (SPEC-002 §12.5)."""
+    if not settings.ai_domain:
+        log.warning("system.unregistered", hint="CRP-Compliance-EU-AI-Act is UNKNOWN; set INTERLOCK_AI_DOMAIN")
 
 
 def _with_envoy(opened: Sidecar, front: Front, base_url: str, readiness: Ready) -> Sidecar:
@@ -173,6 +179,24 @@ def _peers(settings: Settings, mesh: Mesh) -> tuple[Peers, Recovery, Peers]:
     direct = Peers.over(mesh, settings)
     recovery = Recovery(settings, direct.audit, direct.session)
     return direct, recovery, replace(direct, session=RecoveringSession(mesh.session, settings.rpc_timeout_s, recovery))
+
+
+async def _callers(settings: Settings, peers: Peers) -> ApiKeys:
+    """Return what says who calls: the pod that the sidecar is in, or the keys that callers send."""
+    if settings.pod_token_file is None:
+        return load_api_keys(settings.api_keys_file, passed_on=settings.upstream_api_key is None)
+    pod = OwnPod(peers.policy, settings.pod_token_file, settings.pod_uid, settings.pod_identity_cache_s)
+    await pod.start()
+    return PodKeys(pod)
+
+
+def _with_callers(readiness: Ready, keys: ApiKeys) -> Ready:
+    """Return *readiness* with what is missing to tell who calls."""
+
+    async def ready() -> Mapping[str, str]:
+        return {**await readiness(), **keys.unready()}
+
+    return ready
 
 
 def _spending(settings: Settings, peers: Peers) -> ModelSpending:

@@ -19,12 +19,19 @@ class Volumes:
         self._api, self._pod, self._folder = api, pod, folder
         self._namespace = pod["metadata"]["namespace"]
         self._group = pod["spec"].get("securityContext", {}).get("fsGroup")
+        self._claims = {
+            one["name"]: one["persistentVolumeClaim"]["claimName"]
+            for one in pod["spec"].get("volumes", ())
+            if "persistentVolumeClaim" in one
+        }
+        self.claims = folder.parent.parent.parent / "claims"
         self._written: dict[str, Files] = {}
         self._tokens: dict[tuple[str, str, int], bytes] = {}
 
     def path(self, name: str) -> Path:
-        """Return the folder of a volume."""
-        return self._folder / name
+        """Return the folder of a volume; that of a claim is beside all pods, and stays when they end."""
+        claim = self._claims.get(name)
+        return self.claims / self._namespace / claim if claim else self._folder / name
 
     def update(self) -> None:
         """Make what is not there yet, and bring what comes from the cluster up to date.
@@ -33,7 +40,7 @@ class Volumes:
         """
         for volume in self._pod["spec"].get("volumes", ()):
             place = self.path(volume["name"])
-            if "emptyDir" in volume:
+            if "emptyDir" in volume or "persistentVolumeClaim" in volume:
                 self._empty(place)
                 continue
             files = self._files(volume)

@@ -6,6 +6,7 @@ import pytest
 
 from interlock.domain.agents import AgentType, as_fields, read_registry
 from interlock.domain.errors import Kind, Refused
+from interlock.domain.policy.pods import account_digest
 from tests.support.policy.agents import SPECIFICATION, digest, fields
 
 
@@ -134,3 +135,32 @@ def test_a_bad_policy_keeps_the_place_in_the_policy():
         read_registry(one(safety_policy="warn-on HIGH; halt-on CRITCAL"))
 
     assert (refused.value.metadata["position"], refused.value.metadata["did_you_mean"]) == ("22", "CRITICAL")
+
+
+@pytest.mark.req("KUB-3")
+def test_a_service_account_is_as_good_as_a_key():
+    """A type may have accounts, keys or both; it is found by either, and written again as it was read."""
+    fields_ = {"service_accounts": ["agents/billing", "agents/audit"], "max_loop_depth": 2}
+    registry = read_registry({"agents": {"billing": fields_}})
+    found = registry.with_key(account_digest("agents/billing"))
+
+    assert found is not None
+    assert ("billing", ()) == (found.name, found.keys)
+    assert {**fields_, "service_accounts": ["agents/audit", "agents/billing"]} == as_fields(found)
+    assert registry.with_key(account_digest("agents/other")) is None
+
+
+@pytest.mark.req("KUB-3")
+@pytest.mark.parametrize("accounts", [[], "agents/billing", ["billing"], ["Agents/billing"], ["a/b", "a/b"], [1], None])
+def test_accounts_that_are_none_are_refused(accounts):
+    """A misspelt account would give its pods no type, and with it no limit."""
+    with pytest.raises(Refused) as raised:
+        read_registry({"agents": {"billing": {"service_accounts": accounts}}})
+    assert "agents.billing.service_accounts" == raised.value.metadata["place"]
+
+
+@pytest.mark.req("KUB-3")
+def test_an_account_belongs_to_one_type():
+    """Two types with one account would be a limit that depends on their order."""
+    with pytest.raises(Refused, match="an account of its own"):
+        read_registry({"agents": {name: {"service_accounts": ["a/b"]} for name in ("one", "two")}})

@@ -10,6 +10,7 @@ from collections.abc import Awaitable
 from dataclasses import asdict
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +19,7 @@ from interlock.cli.check import probes_keys, probes_provider
 from interlock.cli.check.probes_listeners import certificates, ports
 from interlock.cli.check.probes_profile import profile
 from interlock.cli.check.probes_sign_in import sign_in
+from interlock.cli.cluster.command import examine_cluster
 from interlock.cli.output import NEGATIVE, OK, Format, Output, print_json
 from interlock.cli.probing import groups, probes
 from interlock.cli.probing.groups import answering, blocking
@@ -37,17 +39,37 @@ REST = ProbeFinding("everything else", "all", ProbeStatus.SKIP, "correct the set
 def check(
     output: Output = Format.TEXT,
     wait: Annotated[float, typer.Option(help="Seconds to wait until all services are ready.", min=0, max=3600)] = 0,
+    *,
+    cluster: Annotated[
+        bool,
+        typer.Option(
+            "--cluster", help="Check what a Kubernetes cluster holds of the release, and nothing of this machine."
+        ),
+    ] = False,
+    namespace: Annotated[
+        str, typer.Option(help="With --cluster: the namespace of the release. Default: all releases.")
+    ] = "",
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(help="With --cluster. Default: KUBECONFIG, the pod's service account, ~/.kube/config."),
+    ] = None,
+    context: Annotated[
+        str, typer.Option(help="With --cluster: context of the kubeconfig. Default: its current one.")
+    ] = "",
 ) -> None:
     """Check configuration, code, profile, keys, certificates, embedded parts, Redis and clock, audit store, models, Triton, services, provider, sign-in, traces and ports.
 
     Changes nothing and ends within five seconds, later only where the machine is busy (and within --wait). A part that is broken ends no other probe. OK: works. SKIP: does not apply. WARN: works, but maybe
     not as you expect. FAIL: does not work. Exit code 1 on any FAIL.
 
-    Examples: interlock check | interlock check -o json | interlock check --wait 60
+    With --cluster it asks the API server instead, within twenty seconds: Deployments and their versions, webhook and its authority, certificates,
+    Secrets, labels of namespaces, and every pod that runs without the sidecar that it should have.
+
+    Examples: interlock check | interlock check -o json | interlock check --wait 60 | interlock check --cluster --namespace interlock
     """
     until = time.monotonic() + wait
     while True:
-        findings = asyncio.run(examine())
+        findings = asyncio.run(examine_cluster(kubeconfig, context, namespace) if cluster else examine())
         if _settled(findings) or time.monotonic() >= until:
             break
         time.sleep(PAUSE_S)

@@ -39,12 +39,13 @@ class Caller:
     verified: bool = True
     """Whether anybody vouches for the key: a list of keys here, or the provider that it is passed on to."""
     digest: str = ""
-    """Hash of the key where the key itself never came here."""
+    """Hash of the key where the key itself never came here, or digest of the pod's service account."""
 
     @property
-    def key_sha256(self) -> str:
-        """Hash of the key, 64 hex digits, by which agent types are registered; empty without a key."""
-        return hashlib.sha256(self.key.encode()).hexdigest() if self.key else self.digest
+    def known_by(self) -> tuple[str, ...]:
+        """Digests by which agent types are registered, the most certain first: of the service account, of the key; empty without any."""
+        hashed = hashlib.sha256(self.key.encode()).hexdigest() if self.key else ""
+        return tuple(filter(None, (self.digest, hashed))) or ("",)
 
 
 class ApiKeys:
@@ -75,6 +76,13 @@ class ApiKeys:
         if self._listed is None:
             return Caller(_unlisted(digest), key, verified=self._passed_on)
         return Caller(_named(self._listed.now(), digest), key)
+
+    def unready(self) -> Mapping[str, str]:
+        """Return what is missing to tell who calls: nothing, of keys."""
+        return {}
+
+    async def close(self) -> None:
+        """End what keeps them current: nothing, of keys."""
 
     def vouched(self, known_by: str) -> Caller:
         """Return the caller that a gateway has verified, by the hash of its key or another name of the gateway's; empty: by none.

@@ -40,6 +40,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "DelegateResponse": ("grant", "delegation.parent_session_id", "delegation.root_session_id"),
     "ReadGrantResponse": ("delegation.parent_session_id", "delegation.root_session_id"),
     "ResolveResponse": ("policy_hash",),
+    "IdentifyPodResponse": ("namespace", "service_account", "pod_name", "pod_uid"),
     "DecideResponse": ("decision.action", "decision.oversight_mode"),
     "VerifyApprovalResponse": ("approval_id", "reviewer_id", "expires_at"),
     "AnalyzeResponse": ("report.stages", "report.risk_level"),
@@ -69,6 +70,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 SAME: Mapping[str, tuple[tuple[str, str], ...]] = {
     "StartSessionResponse": (("policy_hash", "session.policy_hash"),),
     "GetSessionResponse": (("session_id", "session.session_id"),),
+    "IdentifyPodResponse": (("pod_uid", "pod_uid"),),
     "GetReportResponse": (("window_id", "window_id"),),
     "SpendWindowResponse": (("window_id", "window_id"),),
     "GetHeldResponse": (("window_id", "item.window_id"),),

@@ -66,6 +66,7 @@ CALLERS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Resolve": _SIDECAR,
         "Decide": _SIDECAR,
         "IdentifyAgent": _SIDECAR,
+        "IdentifyPod": _SIDECAR,
         "VerifyApproval": _ALL,
         "ListAgents": _OPERATOR,
         "RegisterAgent": _OPERATOR,

@@ -141,8 +141,7 @@ class SessionPeer(ServicePeer):
 
     async def read_kernel(self, kernel_id: str, deadline: Deadline) -> session_pb2.ReadKernelResponse:
         """Read a kernel by its id."""
-        request = session_pb2.ReadKernelRequest(kernel_id=kernel_id)
-        return await self._call_until_done(self._stub.ReadKernel, request, deadline)
+        return await self._call_until_done(self._stub.ReadKernel, session_pb2.ReadKernelRequest(kernel_id=kernel_id), deadline)  # fmt: skip
 
     async def decide_compensation(self, request: session_pb2.DecideCompensationRequest, deadline: Deadline) -> session_pb2.DecideCompensationResponse:  # fmt: skip
         """Note a person's decision; asked again under its approval, it answers the same."""
@@ -164,8 +163,11 @@ class PolicyPeer(ServicePeer):
 
     async def identify_agent(self, key_sha256: str, deadline: Deadline) -> policy_pb2.IdentifyAgentResponse:
         """Return the agent type that a key is registered for."""
-        request = policy_pb2.IdentifyAgentRequest(api_key_sha256=key_sha256)
-        return await self._call(self._stub.IdentifyAgent, request, deadline)
+        return await self._call(self._stub.IdentifyAgent, policy_pb2.IdentifyAgentRequest(api_key_sha256=key_sha256), deadline)  # fmt: skip
+
+    async def identify_pod(self, token: str, pod_uid: str) -> policy_pb2.IdentifyPodResponse:
+        """Return the pod that a token of its service account is bound to."""
+        return await self._call(self._stub.IdentifyPod, policy_pb2.IdentifyPodRequest(token=token, pod_uid=pod_uid), None)  # fmt: skip
 
     async def resolve(self, request: policy_pb2.ResolveRequest, deadline: Deadline) -> policy_pb2.ResolveResponse:
         """Join policy layers into the effective policy."""
@@ -253,13 +255,11 @@ class AuditPeer(ServicePeer):
 
     async def get_window(self, session_id: str, window_id: str, deadline: Deadline | None = None) -> audit_pb2.GetWindowResponse:  # fmt: skip
         """Return the seal of a window. Refused with WINDOW_NOT_SEALED where there is none."""
-        request = audit_pb2.GetWindowRequest(session_id=session_id, window_id=window_id)
-        return await self._call(self._stub.GetWindow, request, deadline)
+        return await self._call(self._stub.GetWindow, audit_pb2.GetWindowRequest(session_id=session_id, window_id=window_id), deadline)  # fmt: skip
 
     async def get_report(self, *, window_id: str = "", trail_id: str = "") -> audit_pb2.GetReportResponse:
         """Return the sealed report of a window, or of a trail id."""
-        request = audit_pb2.GetReportRequest(window_id=window_id, trail_id=trail_id)
-        return await self._call(self._stub.GetReport, request, None)
+        return await self._call(self._stub.GetReport, audit_pb2.GetReportRequest(window_id=window_id, trail_id=trail_id), None)  # fmt: skip
 
     async def get_contents(self, session_id: str, window_ids: Sequence[str], deadline: Deadline, *, viewer: str = "") -> Sequence[audit_pb2.Content]:  # fmt: skip
         """Return what windows of one session said. *viewer*: the person who looks, which goes on record."""
@@ -290,8 +290,7 @@ class AuditPeer(ServicePeer):
 
     async def get_tree_record(self, root: str, deadline: Deadline) -> audit_pb2.GetTreeRecordResponse:
         """Return all that the log knows of a tree, to rebuild its sessions."""
-        request = audit_pb2.GetTreeRecordRequest(root_session_id=root)
-        return await self._call_until_done(self._stub.GetTreeRecord, request, deadline)
+        return await self._call_until_done(self._stub.GetTreeRecord, audit_pb2.GetTreeRecordRequest(root_session_id=root), deadline)  # fmt: skip
 
     async def get_caller_record(self, caller_id: str, since: str, deadline: Deadline) -> Sequence[session_pb2.CallerCharge]:  # fmt: skip
         """Return what the sessions of a caller were charged for windows that were sealed since then."""
@@ -330,8 +329,7 @@ class AuditPeer(ServicePeer):
 
     async def get_held(self, window_id: str, deadline: Deadline | None = None, *, state_only: bool = False, viewer: str = "") -> audit_pb2.GetHeldResponse:  # fmt: skip
         """Return a held response, or its state alone. *viewer*: the person who looks, which goes on record."""
-        request = audit_pb2.GetHeldRequest(window_id=window_id, state_only=state_only, viewer=viewer)
-        return await self._call(self._stub.GetHeld, request, deadline)
+        return await self._call(self._stub.GetHeld, audit_pb2.GetHeldRequest(window_id=window_id, state_only=state_only, viewer=viewer), deadline)  # fmt: skip
 
     async def record_stop(self, request: audit_pb2.RecordStopRequest) -> None:
         """Record that a person stops a session; it is durable when this returns."""

@@ -7,6 +7,7 @@ import re
 
 from interlock.runtime.settings.declarations import SettingDeclarations
 from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.pods import PodDeclarations
 from interlock.runtime.settings.signing_in import SignInDeclarations
 from interlock.runtime.settings.spending import SpendingDeclarations
 
@@ -16,7 +17,9 @@ _GROUP_OR_SETTING = re.compile(r"^    (?:# == (.+)|(\w+): .+)$", re.MULTILINE)
 def settings_groups() -> dict[str, list[str]]:
     """Return title → settings: a comment ``# == Title`` in the declarations opens a group."""
     groups: dict[str, list[str]] = {}
-    source = "".join(map(inspect.getsource, (SettingDeclarations, SpendingDeclarations, SignInDeclarations)))
+    source = "".join(
+        map(inspect.getsource, (SettingDeclarations, SpendingDeclarations, SignInDeclarations, PodDeclarations))
+    )
     for title, name in _GROUP_OR_SETTING.findall(source):
         if title:
             groups[title] = []

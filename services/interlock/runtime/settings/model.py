@@ -9,12 +9,12 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 
 from interlock.domain.policy.remedies import RemedyKind
 from interlock.runtime.cores import usable_cores
+from interlock.runtime.settings.pods import PodDeclarations
 from interlock.runtime.settings.profile_files import DEFAULT, ProfileSource, profile_values
 from interlock.runtime.settings.service_links import linked_ports
-from interlock.runtime.settings.signing_in import SignInDeclarations
 
 
-class Settings(SignInDeclarations):
+class Settings(PodDeclarations):
     """The settings of every Interlock process, complete and consistent."""
 
     @property

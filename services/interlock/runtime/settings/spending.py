@@ -1,4 +1,4 @@
-"""The settings of spending on model calls, of providers' own parameters and of media, beside the others: one flat model in two files."""
+"""The settings of spending on model calls, of providers' own parameters and of media, beside the others: one flat model in three files."""
 
 from __future__ import annotations
 

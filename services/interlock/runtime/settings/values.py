@@ -127,6 +127,10 @@ def _remedies(value: object) -> str:
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 HttpUrl = Annotated[str, _matching(r"(?:https?://[^\s/]+\S*)?", "must be a URL that starts with http:// or https://")]
+HttpsUrl = Annotated[str, _matching(r"https://[^\s/]+\S*", "must be a URL that starts with https://")]
+Namespaces = Annotated[
+    str, _listing(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", "must be names of namespaces, separated by commas")
+]
 ServiceAddress = Annotated[str, _matching(r"(?:unix:\S+|\S+:\d{1,5})?", "must be HOST:PORT or unix:/PATH")]
 TritonAddress = Annotated[
     str,

@@ -31,37 +31,41 @@ class _Known:
 
 
 class CallerAgents:
-    """Asks policy for the agent type of a key, by its hash, and keeps the answer for ``agent_cache_s``.
+    """Asks policy for the agent type of a service account or a key, by its digest, and keeps the answer for ``agent_cache_s``.
 
     A change of the registry holds everywhere after that time. Where policy cannot answer, the call is refused.
     """
 
     def __init__(self, settings: Settings, policy: PolicyPeer, now: Callable[[], float] = time.monotonic) -> None:
         self._policy, self._now, self._keep_s = policy, now, settings.agent_cache_s
-        self._kept: OrderedDict[str, _Known] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, ...], _Known] = OrderedDict()
 
     async def of(self, caller: Caller, deadline: Deadline) -> policy_pb2.Agent:
         """Return the caller's agent type, without a name when it has none.
 
         Refused with AGENT_NOT_REGISTERED where only registered agents may make calls.
         """
-        known = self._kept.get(caller.key_sha256)
+        known = self._kept.get(caller.known_by)
         if known is None or known.until <= self._now():
             known = await self._asked(caller, deadline)
         if not known.admitted:
-            raise forbidden("AGENT_NOT_REGISTERED", "this key belongs to no registered agent type")
+            raise forbidden("AGENT_NOT_REGISTERED", "this key or service account belongs to no registered agent type")
         return known.agent
 
     async def _asked(self, caller: Caller, deadline: Deadline) -> _Known:
-        found = await self._policy.identify_agent(caller.key_sha256, deadline)
+        found = policy_pb2.IdentifyAgentResponse()
+        for digest in caller.known_by:
+            found = await self._policy.identify_agent(digest, deadline)
+            if found.agent.agent_type:
+                break
         registered = bool(found.agent.agent_type)
         known = _Known(
             until=self._now() + self._keep_s,
             agent=found.agent if registered else NOBODY,
             admitted=registered or found.unregistered_allowed,
         )
-        self._kept.pop(caller.key_sha256, None)
-        self._kept[caller.key_sha256] = known
+        self._kept.pop(caller.known_by, None)
+        self._kept[caller.known_by] = known
         if len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)
         return known

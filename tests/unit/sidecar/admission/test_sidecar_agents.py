@@ -64,10 +64,10 @@ def orchestrator(**more) -> policy_pb2.Agent:
 @pytest.mark.req("AGT-1")
 async def test_an_agent_type_is_asked_once_and_again_after_a_few_seconds():
     """The registry is asked by the key's hash; a change holds everywhere after agent_cache_s."""
-    registry, clock = Registry({CALLER.key_sha256: orchestrator()}), Clock()
+    registry, clock = Registry({CALLER.known_by[0]: orchestrator()}), Clock()
     found = known_to(registry, clock, agent_cache_s=3)
     first = await found.of(CALLER, Deadline(5))
-    registry.by_key[CALLER.key_sha256] = orchestrator(max_delegations=0)
+    registry.by_key[CALLER.known_by[0]] = orchestrator(max_delegations=0)
     clock.now += 2.9
     kept = await found.of(CALLER, Deadline(5))
     clock.now += 0.2
@@ -75,7 +75,7 @@ async def test_an_agent_type_is_asked_once_and_again_after_a_few_seconds():
 
     assert (first.agent_type, kept.HasField("max_delegations"), changed.max_delegations) == ("orchestrator", False, 0)
     assert changed.HasField("max_delegations")
-    assert registry.asked == [CALLER.key_sha256] * 2
+    assert registry.asked == [CALLER.known_by[0]] * 2
     assert "orch-key" not in str(registry.asked)
 
 
@@ -95,7 +95,7 @@ async def test_a_registry_that_cannot_be_asked_lets_nobody_in():
 @pytest.mark.req("AGT-1", "SVC-9")
 async def test_an_answer_that_is_too_old_is_not_used_when_the_registry_is_down():
     """A key that may have been revoked meanwhile is refused, not waved through."""
-    registry, clock = Registry({CALLER.key_sha256: orchestrator()}), Clock()
+    registry, clock = Registry({CALLER.known_by[0]: orchestrator()}), Clock()
     found = known_to(registry, clock, agent_cache_s=3)
     await found.of(CALLER, Deadline(5))
     registry.failure = unavailable("POLICY_UNAVAILABLE", "down")
@@ -108,7 +108,7 @@ async def test_an_answer_that_is_too_old_is_not_used_when_the_registry_is_down()
 @pytest.mark.req("AGT-1")
 async def test_where_only_registered_agents_may_call_others_are_refused():
     """require_registered_agents: a key of no type is 403, on the first call and from memory."""
-    registry = Registry({CALLER.key_sha256: orchestrator()}, unregistered_allowed=False)
+    registry = Registry({CALLER.known_by[0]: orchestrator()}, unregistered_allowed=False)
     found = known_to(registry, Clock())
 
     assert (await found.of(CALLER, Deadline(5))).agent_type == "orchestrator"
@@ -116,7 +116,7 @@ async def test_where_only_registered_agents_may_call_others_are_refused():
         with pytest.raises(Refused) as caught:
             await found.of(OTHER, Deadline(5))
         assert (caught.value.kind, caught.value.reason) == (Kind.FORBIDDEN, "AGENT_NOT_REGISTERED")
-    assert registry.asked.count(OTHER.key_sha256) == 1
+    assert registry.asked.count(OTHER.known_by[0]) == 1
 
 
 async def test_a_flood_of_keys_does_not_grow_without_bound():
@@ -131,8 +131,8 @@ async def test_a_flood_of_keys_does_not_grow_without_bound():
 
 def test_a_caller_without_a_key_has_no_hash():
     """Anonymous callers are of no type; a key's hash is the registry's."""
-    assert ApiKeys(None).caller([]).key_sha256 == ""
-    assert len(CALLER.key_sha256) == 64
+    assert ApiKeys(None).caller([]).known_by == ("",)
+    assert len(CALLER.known_by[0]) == 64
 
 
 @pytest.mark.req("AGT-2")

@@ -458,6 +458,7 @@ class Agent(_message.Message):
     ALLOWED_STRATEGIES_FIELD_NUMBER: _builtins.int
     SAFETY_POLICY_FIELD_NUMBER: _builtins.int
     ROOTS_FORBIDDEN_FIELD_NUMBER: _builtins.int
+    SERVICE_ACCOUNTS_FIELD_NUMBER: _builtins.int
     agent_type: _builtins.str
     """Name, 1 to 64 letters, digits, dots, hyphens or underscores."""
     max_loop_depth: _builtins.int
@@ -476,6 +477,10 @@ class Agent(_message.Message):
     def allowed_strategies(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Dispatch strategies that it may use; empty: all."""
 
+    @_builtins.property
+    def service_accounts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Service accounts of Kubernetes whose pods are of this type, NAMESPACE/NAME."""
+
     def __init__(
         self,
         *,
@@ -486,10 +491,11 @@ class Agent(_message.Message):
         allowed_strategies: _abc.Iterable[_builtins.str] | None = ...,
         safety_policy: _builtins.str = ...,
         roots_forbidden: _builtins.bool = ...,
+        service_accounts: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_delegations", b"_max_delegations", "_max_loop_depth", b"_max_loop_depth", "max_delegations", b"max_delegations", "max_loop_depth", b"max_loop_depth"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_delegations", b"_max_delegations", "_max_loop_depth", b"_max_loop_depth", "agent_type", b"agent_type", "allowed_strategies", b"allowed_strategies", "api_key_sha256", b"api_key_sha256", "max_delegations", b"max_delegations", "max_loop_depth", b"max_loop_depth", "roots_forbidden", b"roots_forbidden", "safety_policy", b"safety_policy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_delegations", b"_max_delegations", "_max_loop_depth", b"_max_loop_depth", "agent_type", b"agent_type", "allowed_strategies", b"allowed_strategies", "api_key_sha256", b"api_key_sha256", "max_delegations", b"max_delegations", "max_loop_depth", b"max_loop_depth", "roots_forbidden", b"roots_forbidden", "safety_policy", b"safety_policy", "service_accounts", b"service_accounts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_delegations: _TypeAlias = _typing.Literal["max_delegations"]  # noqa: Y015
     _WhichOneofArgType__max_delegations: _TypeAlias = _typing.Literal["_max_delegations", b"_max_delegations"]  # noqa: Y015
@@ -503,6 +509,72 @@ class Agent(_message.Message):
 Global___Agent: _TypeAlias = Agent  # noqa: Y015
 
 @_typing.final
+class IdentifyPodRequest(_message.Message):
+    """IdentifyPodRequest presents a token."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKEN_FIELD_NUMBER: _builtins.int
+    POD_UID_FIELD_NUMBER: _builtins.int
+    token: _builtins.str
+    """Projected token of the service account of the sidecar's pod, with the mesh's audience. It is neither logged nor stored."""
+    pod_uid: _builtins.str
+    """Id of the pod that presents it (metadata.uid)."""
+    def __init__(
+        self,
+        *,
+        token: _builtins.str = ...,
+        pod_uid: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pod_uid", b"pod_uid", "token", b"token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___IdentifyPodRequest: _TypeAlias = IdentifyPodRequest  # noqa: Y015
+
+@_typing.final
+class IdentifyPodResponse(_message.Message):
+    """IdentifyPodResponse names the pod."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    SERVICE_ACCOUNT_FIELD_NUMBER: _builtins.int
+    POD_NAME_FIELD_NUMBER: _builtins.int
+    POD_UID_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Namespace of the pod."""
+    service_account: _builtins.str
+    """Its service account."""
+    pod_name: _builtins.str
+    """Its name."""
+    pod_uid: _builtins.str
+    """Its id, that of the request."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when it is none that may make calls, or when nobody can tell."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        service_account: _builtins.str = ...,
+        pod_name: _builtins.str = ...,
+        pod_uid: _builtins.str = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "pod_name", b"pod_name", "pod_uid", b"pod_uid", "refusal", b"refusal", "service_account", b"service_account"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___IdentifyPodResponse: _TypeAlias = IdentifyPodResponse  # noqa: Y015
+
+@_typing.final
 class IdentifyAgentRequest(_message.Message):
     """IdentifyAgentRequest names a key by its hash."""
 
@@ -510,7 +582,7 @@ class IdentifyAgentRequest(_message.Message):
 
     API_KEY_SHA256_FIELD_NUMBER: _builtins.int
     api_key_sha256: _builtins.str
-    """SHA-256 of the caller's API key, 64 lower-case hex digits; empty for a caller without a key."""
+    """SHA-256 of the caller's API key, or the digest of a service account, 64 lower-case hex digits; empty for a caller without a key."""
     def __init__(
         self,
         *,

@@ -55,6 +55,11 @@ class PolicyServiceStub:
                 request_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyAgentRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyAgentResponse.FromString,
                 _registered_method=True)
+        self.IdentifyPod = channel.unary_unary(
+                '/interlock.api.policy.v1.PolicyService/IdentifyPod',
+                request_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyPodRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyPodResponse.FromString,
+                _registered_method=True)
         self.ListAgents = channel.unary_unary(
                 '/interlock.api.policy.v1.PolicyService/ListAgents',
                 request_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListAgentsRequest.SerializeToString,
@@ -129,6 +134,18 @@ class PolicyServiceServicer:
         """IdentifyAgent tells which registered agent type a caller's key belongs to (SPEC-012 §7). No agent is an answer, not a refusal.
 
         Refused with UNAVAILABLE when a registry is configured and no good one was ever read.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def IdentifyPod(self, request, context):
+        """IdentifyPod tells which pod of the cluster a sidecar is, by a projected token of its service account that the API server is asked
+        about.
+
+        Refused with UNAUTHENTICATED for a token that the API server does not know for this mesh (POD_TOKEN_REJECTED), that is of no pod
+        (POD_TOKEN_UNBOUND) or of another pod (POD_TOKEN_OF_ANOTHER_POD), FORBIDDEN for a namespace that is not served or where pods are
+        not identified (POD_IDENTITY_OFF), UNAVAILABLE when the API server cannot tell (POD_IDENTITY_UNVERIFIED).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -218,6 +235,11 @@ def add_PolicyServiceServicer_to_server(servicer, server):
                     servicer.IdentifyAgent,
                     request_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyAgentRequest.FromString,
                     response_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyAgentResponse.SerializeToString,
+            ),
+            'IdentifyPod': grpc.unary_unary_rpc_method_handler(
+                    servicer.IdentifyPod,
+                    request_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyPodRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyPodResponse.SerializeToString,
             ),
             'ListAgents': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAgents,
@@ -369,6 +391,33 @@ class PolicyService:
             '/interlock.api.policy.v1.PolicyService/IdentifyAgent',
             interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyAgentRequest.SerializeToString,
             interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def IdentifyPod(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.policy.v1.PolicyService/IdentifyPod',
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyPodRequest.SerializeToString,
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyPodResponse.FromString,
             options,
             channel_credentials,
             insecure,

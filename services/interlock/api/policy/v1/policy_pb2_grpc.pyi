@@ -48,6 +48,14 @@ class PolicyServiceStub:
 
     Refused with UNAVAILABLE when a registry is configured and no good one was ever read.
     """
+    IdentifyPod: _grpc.UnaryUnaryMultiCallable[_policy_pb2.IdentifyPodRequest, _policy_pb2.IdentifyPodResponse]
+    """IdentifyPod tells which pod of the cluster a sidecar is, by a projected token of its service account that the API server is asked
+    about.
+
+    Refused with UNAUTHENTICATED for a token that the API server does not know for this mesh (POD_TOKEN_REJECTED), that is of no pod
+    (POD_TOKEN_UNBOUND) or of another pod (POD_TOKEN_OF_ANOTHER_POD), FORBIDDEN for a namespace that is not served or where pods are
+    not identified (POD_IDENTITY_OFF), UNAVAILABLE when the API server cannot tell (POD_IDENTITY_UNVERIFIED).
+    """
     ListAgents: _grpc.UnaryUnaryMultiCallable[_policy_pb2.ListAgentsRequest, _policy_pb2.ListAgentsResponse]
     """ListAgents lists the registered agent types and the state of the registry."""
     RegisterAgent: _grpc.UnaryUnaryMultiCallable[_policy_pb2.RegisterAgentRequest, _policy_pb2.RegisterAgentResponse]
@@ -93,6 +101,14 @@ class PolicyServiceAsyncStub(PolicyServiceStub):
     """IdentifyAgent tells which registered agent type a caller's key belongs to (SPEC-012 §7). No agent is an answer, not a refusal.
 
     Refused with UNAVAILABLE when a registry is configured and no good one was ever read.
+    """
+    IdentifyPod: _aio.UnaryUnaryMultiCallable[_policy_pb2.IdentifyPodRequest, _policy_pb2.IdentifyPodResponse]  # type: ignore[assignment]
+    """IdentifyPod tells which pod of the cluster a sidecar is, by a projected token of its service account that the API server is asked
+    about.
+
+    Refused with UNAUTHENTICATED for a token that the API server does not know for this mesh (POD_TOKEN_REJECTED), that is of no pod
+    (POD_TOKEN_UNBOUND) or of another pod (POD_TOKEN_OF_ANOTHER_POD), FORBIDDEN for a namespace that is not served or where pods are
+    not identified (POD_IDENTITY_OFF), UNAVAILABLE when the API server cannot tell (POD_IDENTITY_UNVERIFIED).
     """
     ListAgents: _aio.UnaryUnaryMultiCallable[_policy_pb2.ListAgentsRequest, _policy_pb2.ListAgentsResponse]  # type: ignore[assignment]
     """ListAgents lists the registered agent types and the state of the registry."""
@@ -160,6 +176,20 @@ class PolicyServiceServicer(metaclass=_abc_1.ABCMeta):
         """IdentifyAgent tells which registered agent type a caller's key belongs to (SPEC-012 §7). No agent is an answer, not a refusal.
 
         Refused with UNAVAILABLE when a registry is configured and no good one was ever read.
+        """
+
+    @_abc_1.abstractmethod
+    def IdentifyPod(
+        self,
+        request: _policy_pb2.IdentifyPodRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.IdentifyPodResponse, _abc.Awaitable[_policy_pb2.IdentifyPodResponse]]:
+        """IdentifyPod tells which pod of the cluster a sidecar is, by a projected token of its service account that the API server is asked
+        about.
+
+        Refused with UNAUTHENTICATED for a token that the API server does not know for this mesh (POD_TOKEN_REJECTED), that is of no pod
+        (POD_TOKEN_UNBOUND) or of another pod (POD_TOKEN_OF_ANOTHER_POD), FORBIDDEN for a namespace that is not served or where pods are
+        not identified (POD_IDENTITY_OFF), UNAVAILABLE when the API server cannot tell (POD_IDENTITY_UNVERIFIED).
         """
 
     @_abc_1.abstractmethod
