@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from interlock.dpe.comparison.alignment import Alignment, Edit, Element
 from interlock.dpe.comparison.cues import DATE_SHIFTED, ENTITY_SUBSTITUTED, MAGNITUDE_ALTERED, NUMBER_CHANGED, Cue
+from interlock.dpe.comparison.denied_values import denied_values, exchanged_values
+from interlock.dpe.comparison.ranges import falls_within
 from interlock.dpe.comparison.slots import contradicted_values, replaced_name
 from interlock.dpe.text.known_names import may_be_one
 from interlock.dpe.text.lexing import WORD, at
@@ -39,6 +41,9 @@ def sentence_conflicts(
     names = [pair for edit in edits for pair in _edited_names(edit, claim, fact, faithful=faithful)]
     if values and names:
         return
+    denied = denied_values(sentence, claim, fact)
+    values = [pair for pair in values if pair[0] not in denied and not falls_within(pair[0], claim, fact)]
+    values = list(dict.fromkeys([*values, *exchanged_values(sentence, claim, fact)]))
     unknown = [name for name in sentence.names if name.sure and not fact.evidence.knows(name.words)]
     if not names and not unknown:
         aligned = {value.first for value, _ in values}
@@ -46,8 +51,10 @@ def sentence_conflicts(
             (value, source)
             for value, source in contradicted_values(sentence, claim, fact)
             if value.first not in aligned
+            and value not in denied
             and not _counts_off(value, claim)
             and not _as_written(value, source, claim, fact)
+            and not falls_within(value, claim, fact)
             and not _counts_another(value, source, claim, fact)
         ]
     for value, source in values:
