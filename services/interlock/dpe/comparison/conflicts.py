@@ -14,7 +14,7 @@ from interlock.dpe.comparison.denied_values import denied_values, exchanged_valu
 from interlock.dpe.comparison.exceptions import excepted
 from interlock.dpe.comparison.groupings.group import words_of
 from interlock.dpe.comparison.ranges import falls_within
-from interlock.dpe.comparison.slots import contradicted_values, replaced_name
+from interlock.dpe.comparison.slots import contradicted_values, replaced_name, turned_bounds
 from interlock.dpe.text.known_names import may_be_one
 from interlock.dpe.text.lexing import WORD, at
 from interlock.dpe.text.names import COMMON_WORDS, TITLES, opens_sentence, plain
@@ -27,6 +27,7 @@ _LONGEST_EDIT = 6
 _MOST_BESIDE = 2  # other words in an edit that replaces a name
 _LONG_WORD = 4  # letters from which a headline capitalises a word
 _SHORTEST_HEADLINE = 4  # number of such words
+_BOUND_WORDS = 2
 _COUNTED = 2  # words after a number that may be the counted noun
 _CUT = re.compile(r"(?<=\w) ?([-,.]) ?(?=\w)")
 
@@ -62,6 +63,8 @@ def sentence_conflicts(
         ]
     for value, source in values:
         yield from _value_cues(value, source)
+    for value, source in turned_bounds(sentence, claim, fact):
+        yield Cue(NUMBER_CHANGED, _with_bound(source, fact), _with_bound(value, claim))
     for source_name, written in names:
         yield Cue(ENTITY_SUBSTITUTED, source_name, written)
     if len(unknown) == 1 and not names and not values:
@@ -70,6 +73,10 @@ def sentence_conflicts(
         if source_name and not _is_excepted(source_name, fact):
             written = claim.written(unknown[0].first, unknown[0].last)
             yield Cue(ENTITY_SUBSTITUTED, source_name, written, certain=False)
+
+
+def _with_bound(value: Value, frame: Frame) -> str:
+    return frame.written(max(0, value.first - _BOUND_WORDS), value.last)
 
 
 def _is_apart(value: Value, source: Value, claim: Frame, fact: Frame) -> bool:

@@ -28,7 +28,15 @@ _IF = word_set("if when where that unless in with on for")
 _APART = pattern(rf"\b(?:{_BUT}|only|exceptions?|exempt|rest|alone|sole|solely|unlike)\b", ignore_case=True)
 _OTHERS = frozenset({stem("other"), stem("others")})
 _ONE = frozenset({"1"})
-_DAYS = frozenset(stem(f"{day}day") for day in ("mon", "tues", "wednes", "thurs", "fri", "satur", "sun"))
+_TIMES = tuple(
+    frozenset(map(stem, names.split()))
+    for names in (
+        "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays",
+        "january february march april june july august september october november december",
+        "spring summer autumn winter",
+    )
+)
+"""Names of days, months and seasons: of one an exception on another says nothing."""
 _ANSWER = pattern(r"^(?:yes|no|sure|right|correct|exactly)\b[,:;.]?\s+(?:[—–-]\s+)?", ignore_case=True)
 _CLAUSES = pattern(r"[,:]\s|[;—–]|\s+(?:and|but|while|whereas|because|since|so)\s+")
 _MOSTLY = 0.6
@@ -59,7 +67,7 @@ def excepted(sentence: str) -> Excepted | None:
 
 
 def _excepted(one: str, rest: str, text: str) -> Excepted | None:
-    first = one.split()[0].lower() if one.split() else ""
+    first = one.split(maxsplit=1)[0].lower() if one.split() else ""
     words, others = words_of("x " + one) - {"x"}, words_of("x " + rest) - {"x"}
     if first in _IF - {"in", "on", "for"} or not words or not others or has_negator(one):
         return None
@@ -77,7 +85,7 @@ def tells_exception(claim: str, source: str) -> bool:
     words = words_of("x " + said)
     if found is None:
         return False
-    if found.one <= _DAYS and words & _DAYS - found.one and not words & found.one:
+    if not words & found.one and any(found.one <= names and words & names for names in _TIMES):
         return has_negator(said) is found.denied
     return found.one <= words and includes_exception(claim, source) is None
 
