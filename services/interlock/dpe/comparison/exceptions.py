@@ -25,7 +25,9 @@ _INSIDE = pattern(
 _FIRST = pattern(rf"^(?:{_BUT})\s+([^,.;:]{{2,40}}),\s*([^.;:]+)", ignore_case=True)
 _LAST = pattern(rf"^([^.;:]+?),?\s+(?:{_BUT})\s+([^,.;:]{{2,40}})[.;]?$", ignore_case=True)
 _IF = word_set("if when where that unless in with on for")
-_APART = pattern(rf"\b(?:{_BUT}|only|exceptions?|exempt|rest|alone|sole|solely|unlike)\b", ignore_case=True)
+_APART = pattern(
+    rf"\b(?:{_BUT}|only|exceptions?|exempt|rest|alone|sole|solely|unlike|unless|without|if)\b", ignore_case=True
+)
 _OTHERS = frozenset({stem("other"), stem("others")})
 _ONE = frozenset({"1"})
 _TIMES = tuple(
@@ -38,6 +40,7 @@ _TIMES = tuple(
 )
 """Names of days, months and seasons: of one an exception on another says nothing."""
 _ANSWER = pattern(r"^(?:yes|no|sure|right|correct|exactly)\b[,:;.]?\s+(?:[—–-]\s+)?", ignore_case=True)
+_STATEMENTS = pattern(r"[;—–]|\s+(?:and|but|while|whereas|because|since|so)\s+")
 _CLAUSES = pattern(r"[,:]\s|[;—–]|\s+(?:and|but|while|whereas|because|since|so)\s+")
 _MOSTLY = 0.6
 
@@ -72,7 +75,7 @@ def _excepted(one: str, rest: str, text: str) -> Excepted | None:
     if first in _IF - {"in", "on", "for"} or not words or not others or has_negator(one):
         return None
     own = words - others - _ONE or words
-    return Excepted(own, others - words, has_negator(rest), text)
+    return Excepted(own, others - own, has_negator(rest), text)
 
 
 def tells_exception(claim: str, source: str) -> bool:
@@ -95,7 +98,9 @@ def includes_exception(claim: str, source: str) -> Excepted | None:
     found = excepted(source)
     if found is None or claim.rstrip().endswith("?") or all(word.isdigit() for word in found.one):
         return None
-    return found if any(_includes(each, found) for each in _CLAUSES.split(_ANSWER.sub("", claim))) else None
+    told = _ANSWER.sub("", claim)
+    clauses = [*_CLAUSES.split(told), *_STATEMENTS.split(told)]
+    return found if any(_includes(each, found) for each in clauses) else None
 
 
 def _includes(clause: str, found: Excepted) -> bool:

@@ -21,6 +21,7 @@ from interlock.dpe.comparison.bindings.relations.order import steps
 from interlock.dpe.comparison.cues import DATE_SHIFTED, NEGATION_FLIP, NUMBER_CHANGED
 from interlock.dpe.comparison.groupings.group import Grouping
 from interlock.dpe.comparison.groupings.listed import listed
+from interlock.dpe.comparison.groupings.measured import Measures, measures
 from interlock.dpe.comparison.groupings.paired import paired
 from interlock.dpe.comparison.pairings.compare import compare
 from interlock.dpe.comparison.pairings.swapped import swapped
@@ -196,7 +197,12 @@ def _evidence(
     )
     if cancelled():
         return Evidence(passages)
-    return Evidence(passages, _steps(envelope, known, language), _groupings(envelope))
+    return Evidence(passages, _steps(envelope, known, language), _groupings(envelope), _measures(envelope))
+
+
+def _measures(envelope: Envelope) -> tuple[Measures, ...]:
+    """Return the figures that the sources give for things, source by source."""
+    return tuple(each for fact in envelope.facts[:_MOST_LISTS] for each in measures(fact.content, fact.id))
 
 
 def _groupings(envelope: Envelope) -> tuple[Grouping, ...]:

@@ -18,6 +18,7 @@ PAIRS = [
     ("All exams are written, with the exception of French.", "French is the only exam that is not written.", "French is written like the others."),
     ("No pets other than ferrets are allowed.", "Ferrets are allowed.", "Ferrets are not allowed."),
     ("Nobody except the treasurer may sign.", "Only the treasurer may sign.", "The treasurer may not sign."),
+    ("Water damage is covered, except damage caused by flooding.", "Water damage is covered unless it is caused by flooding.", "Water damage, including damage caused by flooding, is covered."),
     ("Excluding Guernsey, delivery is free.", "Delivery to Guernsey is not free.", "Delivery to Guernsey is free."),
 ]  # fmt: skip
 

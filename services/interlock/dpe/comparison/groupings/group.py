@@ -57,6 +57,8 @@ def ordered_words(text: str) -> tuple[str, ...]:
         word, low = match.group(), match.group().lower()
         if place and len(word) == 1 and word.isupper() and word != "I":
             found.append(word)
+        elif word == "May" and place:
+            found.append(low)  # the month
         elif low in UNITS:
             found.append(str(UNITS[low]))
         elif low[0].isdigit():

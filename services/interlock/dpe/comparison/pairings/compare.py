@@ -24,6 +24,7 @@ from interlock.dpe.comparison.pairings.needed import turned_need
 from interlock.dpe.comparison.pairings.normed import turned_norm
 from interlock.dpe.comparison.pairings.parallel import crossed_values
 from interlock.dpe.comparison.pairings.partners import partnered
+from interlock.dpe.comparison.pairings.ranked import ranked
 from interlock.dpe.comparison.pairings.reordered import reordered
 from interlock.dpe.comparison.pairings.traded import traded
 
@@ -53,6 +54,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         overstated,
         grouped,
         included,
+        ranked,
     ):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
