@@ -34,7 +34,7 @@ def test_what_is_excepted_is_not_counted_among_the_others(source: str, faithful:
     told = found((source,), bent)
 
     assert found((source,), faithful) == []
-    assert [each.type for each in told] == [NEGATION_FLIP]
+    assert NEGATION_FLIP in {each.type for each in told}
 
 
 @pytest.mark.parametrize(("source", "faithful", "bent"), PAIRS)
