@@ -88,17 +88,20 @@ _LEAD = re.compile(
     | it(?:'s|\s+is)\s+(?:important\s+to\s+note|worth\s+(?:noting|mentioning))\s+that
     | (?:in\s+short|in\s+summary|to\s+summarize|overall|additionally|furthermore|moreover|however|also|therefore|finally
         |in\s+addition|in\s+conclusion|for\s+(?:example|instance)|sure|yes|certainly|of\s+course
-        |no|yep|yeah|nope|done|okay|ok|right|correct|exactly|great|perfect|unfortunately|actually
-        |not\s+(?:any\s?more|yet|really|quite|exactly|necessarily))[,!:]
+        |no|yep|yeah|nope|done|okay|ok|right|correct|exactly|great|perfect|unfortunately|actually)[,!:]
     )\s+
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 
 _PARTICLE = re.compile(
-    r"(?:no|nope|yes|yep|yeah|sure|right|correct|exactly|okay|ok|done|not\s+(?:any\s?more|yet|really|quite|exactly|necessarily))"
-    r"(?:[,:]|\s[—–-])\s+",
-    re.IGNORECASE,
+    r"""
+    (?:no|nope|yes|yep|yeah|sure|right|correct|exactly|okay|ok|done|not\s+(?:any\s?more|yet|really|quite|exactly|necessarily))
+      (?:[,:]|\s[—–-])\s+
+    | not\s+(?:all|every|everyone|everybody|everything|each|always|everywhere|both)(?:\s+of\s+\w+(?:\s+\w+)?|\s+\w+)?(?:[:]|\s[—–-])\s+
+    | not\s+(?:\w+\s+){0,2}[\w:.]*\d[\w:.]*(?:\s+\w+)?\s*\s[—–-]\s+
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _SEPARATOR = re.compile(r"([,.])")
@@ -127,12 +130,16 @@ def uncut(premise: str, claim_text: str) -> str:
 
 def hypothesis(text: str) -> str:
     """Return the assertion of a claim without introductory words, as a sentence for the NLI model."""
-    lead = _LEAD.match(text)
+    lead = _lead(text)
     while lead and lead.end() < len(text):
         text = text[lead.end() :]
-        lead = _LEAD.match(text)
+        lead = _lead(text)
     text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else text.rstrip(" ,;:") + "."
+
+
+def _lead(text: str) -> re.Match[str] | None:
+    return _LEAD.match(text) or _PARTICLE.match(text)
 
 
 def is_content_word(token: Any) -> bool:

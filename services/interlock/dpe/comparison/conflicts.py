@@ -10,7 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from interlock.dpe.comparison.alignment import Alignment, Edit, Element
 from interlock.dpe.comparison.cues import DATE_SHIFTED, ENTITY_SUBSTITUTED, MAGNITUDE_ALTERED, NUMBER_CHANGED, Cue
-from interlock.dpe.comparison.slots import contradicted_values, replaced_name
+from interlock.dpe.comparison.denied_values import denied_values, exchanged_values
+from interlock.dpe.comparison.exceptions import excepted
+from interlock.dpe.comparison.groupings.group import words_of
+from interlock.dpe.comparison.ranges import falls_within
+from interlock.dpe.comparison.slots import contradicted_values, replaced_name, turned_bounds
 from interlock.dpe.text.known_names import may_be_one
 from interlock.dpe.text.lexing import WORD, at
 from interlock.dpe.text.names import COMMON_WORDS, TITLES, opens_sentence, plain
@@ -23,6 +27,7 @@ _LONGEST_EDIT = 6
 _MOST_BESIDE = 2  # other words in an edit that replaces a name
 _LONG_WORD = 4  # letters from which a headline capitalises a word
 _SHORTEST_HEADLINE = 4  # number of such words
+_BOUND_WORDS = 2
 _COUNTED = 2  # words after a number that may be the counted noun
 _CUT = re.compile(r"(?<=\w) ?([-,.]) ?(?=\w)")
 
@@ -37,8 +42,12 @@ def sentence_conflicts(
     values = [(value, source) for value, source in edited if not _counts_beside(value, source, claim, fact)]
     faithful = alignment is not None and alignment.copied >= _FAITHFUL_COPY
     names = [pair for edit in edits for pair in _edited_names(edit, claim, fact, faithful=faithful)]
+    names = [pair for pair in names if not _is_excepted(pair[0], fact)]
     if values and names:
         return
+    denied = denied_values(sentence, claim, fact)
+    values = [pair for pair in values if pair[0] not in denied and not _is_apart(*pair, claim, fact)]
+    values = list(dict.fromkeys([*values, *exchanged_values(sentence, claim, fact)]))
     unknown = [name for name in sentence.names if name.sure and not fact.evidence.knows(name.words)]
     if not names and not unknown:
         aligned = {value.first for value, _ in values}
@@ -46,22 +55,39 @@ def sentence_conflicts(
             (value, source)
             for value, source in contradicted_values(sentence, claim, fact)
             if value.first not in aligned
+            and value not in denied
             and not _counts_off(value, claim)
             and not _as_written(value, source, claim, fact)
+            and not _is_apart(value, source, claim, fact)
             and not _counts_another(value, source, claim, fact)
         ]
     for value, source in values:
         yield from _value_cues(value, source)
+    for value, source in turned_bounds(sentence, claim, fact):
+        yield Cue(NUMBER_CHANGED, _with_bound(source, fact), _with_bound(value, claim))
     for source_name, written in names:
         yield Cue(ENTITY_SUBSTITUTED, source_name, written)
     if len(unknown) == 1 and not names and not values:
         other = replaced_name(unknown[0], sentence, claim, fact)
-        if other is not None:
-            source_name, written = (
-                fact.written(other.first, other.last),
-                claim.written(unknown[0].first, unknown[0].last),
-            )
+        source_name = fact.written(other.first, other.last) if other is not None else ""
+        if source_name and not _is_excepted(source_name, fact):
+            written = claim.written(unknown[0].first, unknown[0].last)
             yield Cue(ENTITY_SUBSTITUTED, source_name, written, certain=False)
+
+
+def _with_bound(value: Value, frame: Frame) -> str:
+    return frame.written(max(0, value.first - _BOUND_WORDS), value.last)
+
+
+def _is_apart(value: Value, source: Value, claim: Frame, fact: Frame) -> bool:
+    """Whether a time is one of a span of the source, or the source's time is one that it only excepts."""
+    return value.moment is not None and (falls_within(value, claim, fact) or _is_excepted(source.text, fact))
+
+
+def _is_excepted(source_name: str, fact: Frame) -> bool:
+    """Whether a name of the source is what it excepts: *except on Mondays* says nothing of Tuesdays that names them."""
+    found = (excepted(fact.written(each.first, each.last)) for each in fact.sentences)
+    return any(each is not None and words_of("x " + source_name) - {"x"} <= each.one for each in found)
 
 
 def _edited_values(edit: Edit) -> Iterator[tuple[Value, Value]]:

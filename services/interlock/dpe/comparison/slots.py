@@ -6,6 +6,7 @@ be the same; otherwise the claim may be about another case.
 
 from collections.abc import Iterator
 
+from interlock.dpe.comparison.denials import places
 from interlock.dpe.text.known_names import may_be_one
 from interlock.dpe.text.names import Name
 from interlock.dpe.text.wordlists import word_set
@@ -16,6 +17,8 @@ from interlock.dpe.values.units import TEMPERATURE
 _VALUE_FRAME = 0.6  # share of the claim's words that the source sentence must have
 _NAME_FRAME = 0.65
 _COPY = 0.85
+_SAME = 0.75
+_ENDS = word_set("least most more less fewer")
 _LOCAL = 0.34  # share of the words nearest to the slot
 _REACH = 6
 _TAKEN_OFF = word_set(
@@ -35,6 +38,27 @@ def contradicted_values(sentence: FramedSentence, claim: Frame, fact: Frame) -> 
             other = _in_its_place(value, sentence, claim, fact) if all(each is value for each in strangers) else None
         if other is not None:
             yield value, other
+
+
+def turned_bounds(sentence: FramedSentence, claim: Frame, fact: Frame) -> Iterator[tuple[Value, Value]]:
+    """Yield each figure that the source has as an upper bound and the claim as a lower one, or the other way round: *up to six*.
+
+    Both must say the same of it, and neither may deny anything: those above a limit may not do what those below it may.
+    """
+    if any(True for _ in places(claim.tokens, sentence.first, sentence.last)):
+        return
+    for value in (each for each in sentence.values if each.bound and not each.vague):
+        for source in fact.sentences:
+            others = [each for each in source.values if comparable(value, each) and each.amount == value.amount]
+            told = others and not any(True for _ in places(fact.tokens, source.first, source.last))
+            if told and all(each.bound and each.bound != value.bound for each in others):
+                words = {
+                    word
+                    for index, word in sentence.stems
+                    if not value.first <= index < value.last and word not in _ENDS
+                }
+                if len(words) > 1 and coverage(words, source, fact) >= _SAME:
+                    yield value, others[0]
 
 
 def _tells_cases_apart(value: Value, fact: Frame) -> bool:

@@ -14,6 +14,7 @@ _STRENGTHENERS = word_set(
     "will all always every definitely certainly completely fully is are was were has have had do does"
 )
 _AFTERWARDS = frozenset({"after", "afterwards", "afterward", "thereafter", "later", "then"})
+_CLOSING = word_set("close closes closing end ends ending finish finishes over")
 _BOUNDS = frozenset({"most", "least"})
 _OTHERWISE = frozenset({"otherwise", "else"})
 _CONDITIONAL, _OFFICE = "conditional", "office"
@@ -65,8 +66,8 @@ def _is_dated(index: int, fact: Frame) -> bool:
 
 
 def _is_afterwards(sentence: FramedSentence, claim: Frame) -> bool:
-    """Whether a claim says of itself that it is about the time after a limit: *after that*, *afterwards*."""
-    return any(token.low in _AFTERWARDS for token in claim.tokens[sentence.first : sentence.last])
+    """Whether a claim is about the time after a limit, *after that*, or tells the limit as an end: *it closes at 2 am*."""
+    return any(token.low in _AFTERWARDS | _CLOSING for token in claim.tokens[sentence.first : sentence.last])
 
 
 def _is_alone(edit: Edit, alignment: Alignment, *, replaced: bool) -> bool:

@@ -19,6 +19,10 @@ from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
 from interlock.dpe.comparison.bindings.reading import Passages
 from interlock.dpe.comparison.bindings.relations.order import steps
 from interlock.dpe.comparison.cues import DATE_SHIFTED, NEGATION_FLIP, NUMBER_CHANGED
+from interlock.dpe.comparison.groupings.group import Grouping
+from interlock.dpe.comparison.groupings.listed import listed
+from interlock.dpe.comparison.groupings.measured import Measures, measures
+from interlock.dpe.comparison.groupings.paired import paired
 from interlock.dpe.comparison.pairings.compare import compare
 from interlock.dpe.comparison.pairings.counted import COUNT
 from interlock.dpe.comparison.pairings.swapped import swapped
@@ -208,7 +212,23 @@ def _evidence(
         for text, found in read.items()
         for each in found
     )
-    return Evidence(passages, _steps(envelope, known, language) if not cancelled() else ())
+    if cancelled():
+        return Evidence(passages)
+    return Evidence(passages, _steps(envelope, known, language), _groupings(envelope), _measures(envelope))
+
+
+def _measures(envelope: Envelope) -> tuple[Measures, ...]:
+    """Return the figures that the sources give for things, source by source."""
+    return tuple(each for fact in envelope.facts[:_MOST_LISTS] for each in measures(fact.content, fact.id))
+
+
+def _groupings(envelope: Envelope) -> tuple[Grouping, ...]:
+    """Return what the sources keep apart under labels, headings or by *respectively*."""
+    return tuple(
+        found
+        for fact in envelope.facts[:_MOST_LISTS]
+        for found in (*listed(fact.content, fact.id), *paired(fact.content, fact.id))
+    )
 
 
 def _steps(envelope: Envelope, known: Passages, language: Language) -> tuple[tuple[ReadSentence, ...], ...]:

@@ -28,7 +28,7 @@ _LEAST_IN_CLAUSE = 4
 _LIMITING = HEDGES.keys() | word_set(
     "when while whenever where only before after unless without or either neither instead than because so that said says say"
     " claims claimed claim believes believe believed thinks denied denies according would should could can must will whether"
-    " who which whose during within once as for than least most every all per each"
+    " who which whose during within once as for than least most every all per each respectively"
 )
 """Words that may limit the clause beside them."""
 

@@ -18,6 +18,7 @@ from interlock.dpe.values.periods import (
     read_decade,
     read_noon,
     read_quarter,
+    read_spoken_clock,
     read_spoken_year,
 )
 
@@ -75,6 +76,7 @@ def read_date(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
             or _read_slashed(tokens, index)
             or _read_month_of_year(tokens, index)
             or read_clock(tokens, index)
+            or read_spoken_clock(tokens, index)
             or _read_day_first(tokens, index)
             or _read_first_of_days(tokens, index)
             or read_quarter(tokens, index)
@@ -91,6 +93,7 @@ def read_date(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
             or read_decade(tokens, index)
             or read_century(tokens, index)
             or read_noon(tokens, index)
+            or read_spoken_clock(tokens, index)
             or read_spoken_year(tokens, index)
         )
     return read_decade(tokens, index) if token.text == "'" else None

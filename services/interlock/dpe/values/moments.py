@@ -4,11 +4,12 @@ A moment holds only what is stated, so May 2026 and 25 May 2026 agree although t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interlock.dpe.text.lexing import Lexeme, at
 
 FIRST_YEAR, LAST_YEAR = 1000, 2199
+_HALF_DAY = 720
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +22,13 @@ class Moment:
     weekday: int | None = None
     minute: int | None = None  # minute of the day
     other: tuple[int, int] | None = None  # the other reading of 05/06/2026, as month and day
+    either_half: bool = False  # half past two, which may be 2:30 and 14:30
 
     def readings(self) -> tuple["Moment", ...]:
-        """Return the moment, and for an ambiguous date also its other reading."""
+        """Return the moment, and for an ambiguous date or time also its other reading."""
+        if self.either_half and self.minute is not None:
+            early = replace(self, minute=self.minute % _HALF_DAY, either_half=False)
+            return (early, replace(early, minute=self.minute % _HALF_DAY + _HALF_DAY))
         if self.other is None:
             return (self,)
         month, day = self.other

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from interlock.dpe.text.lexing import NUMBER, Lexeme, at
+from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.moments import DateRead, Moment, full_year, only, year_at
 from interlock.dpe.values.numerals import ORDINALS, TENS, UNITS, is_hyphen
 
@@ -20,8 +21,13 @@ _QUARTERS = {
     "4th": 4,
 }
 # The words that a period or a time of day can begin with.
-PERIOD_WORDS = frozenset(_DECADES.keys() | _QUARTERS.keys() | {"noon", "midnight"})
+PERIOD_WORDS = frozenset(_DECADES.keys() | _QUARTERS.keys() | {"noon", "midnight", "half", "quarter"})
 SUFFIXES = frozenset({"st", "nd", "rd", "th"})
+_BEFORE_HOURS = word_set("at from until till by before after since around about past")
+_NOON_HOUR, _FIRST_OF_NIGHT = 12, 6
+_PARTS_OF_DAY = {"morning": 0, "afternoon": 12, "evening": 12}
+_AFTER_HOURS = word_set("in on and every until am pm o'clock . , ;") | {""}
+_LEAST_PAST, _MOST_PAST = 5, 29
 
 
 def read_quarter(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
@@ -142,7 +148,7 @@ def read_spoken_year(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
 
 
 def read_clock(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
-    """Read 10:30, 17:05:09, 5 pm, 10.30 a.m."""
+    """Read 10:30, 17:05:09, 5 pm, 10.30 a.m., 6:30 in the evening and, behind a word such as *at*, 6 in the evening."""
     token, colon, minutes = at(tokens, index), at(tokens, index + 1), at(tokens, index + 2)
     if not token.text.isdigit() or len(token.text) > 2 or int(token.text) > 24:
         return None
@@ -160,11 +166,72 @@ def read_clock(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
         if at(tokens, end).text == ":" and at(tokens, end + 1).glued and at(tokens, end + 1).kind == NUMBER:
             end += 2
     half, end_of_half = _half_of_day(tokens, end)
-    if half is None:
+    if half is None and (timed or at(tokens, index - 1).low in _BEFORE_HOURS):
+        half, end_of_half = _part_of_day(tokens, end, hour)
+    if half is None or (timed and hour > _NOON_HOUR):
         return DateRead(Moment(minute=hour * 60 + minute), end) if timed else None
-    if hour > 12 or hour == 0:
+    if hour > _NOON_HOUR or hour == 0:
         return None
     return DateRead(Moment(minute=(hour % 12 + half) * 60 + minute), end_of_half)
+
+
+def read_spoken_clock(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
+    """Read half past two, quarter to seven, ten past eight, 3 o'clock and, behind a word such as *at*, six in the evening.
+
+    A time that does not say of which half of the day it is may be of either.
+    """
+    minute, place = _past(tokens, index)
+    hour = _hour(tokens, place)
+    if hour is None:
+        return None
+    end = place + 1
+    clocked = at(tokens, end).low == "o'clock"
+    end += clocked
+    half, end_of_half = _half_of_day(tokens, end)
+    if half is None:
+        half, end_of_half = _part_of_day(tokens, end, hour)
+    told = clocked or place > index
+    if half is None:
+        return DateRead(Moment(minute=(hour % 12) * 60 + minute, either_half=True), end) if told else None
+    if not told and at(tokens, index - 1).low not in _BEFORE_HOURS:
+        return None  # two tablets, one in the morning
+    return DateRead(Moment(minute=((hour % 12 + half) * 60 + minute) % 1440), end_of_half)
+
+
+def _past(tokens: Sequence[Lexeme], index: int) -> tuple[int, int]:
+    """Return the minutes that are told before an hour, negative ones before it comes, and the place of the hour."""
+    token, joint = at(tokens, index), at(tokens, index + 1).low
+    if joint == "past":
+        spoken = {"half": 30, "quarter": 15}.get(token.low) or UNITS.get(token.low) or TENS.get(token.low)
+        minutes = spoken or (int(token.text) if token.text.isdigit() and len(token.text) <= 2 else 0)
+        quarters = token.low in {"half", "quarter"}
+        return (minutes, index + 2) if quarters or _LEAST_PAST <= minutes <= _MOST_PAST else (0, index)
+    if joint == "to" and (token.low == "quarter" or _is_spoken_to(tokens, index)):
+        return -({"quarter": 15} | UNITS | TENS)[token.low], index + 2
+    return 0, index
+
+
+def _is_spoken_to(tokens: Sequence[Lexeme], index: int) -> bool:
+    """Whether a number before *to* counts the minutes before an hour, *at ten to eight*, and opens no range: *at ten to twelve degrees*."""
+    follows = at(tokens, index + 3)
+    counts = at(tokens, index).low in {"five", "ten", "twenty"}
+    return counts and at(tokens, index - 1).low in {"at", "until", "by"} and follows.low in _AFTER_HOURS
+
+
+def _hour(tokens: Sequence[Lexeme], index: int) -> int | None:
+    token = at(tokens, index)
+    hour = UNITS.get(token.low) or (int(token.text) if token.text.isdigit() and len(token.text) <= 2 else 0)
+    return hour if 1 <= hour <= _NOON_HOUR else None
+
+
+def _part_of_day(tokens: Sequence[Lexeme], index: int, hour: int) -> tuple[int | None, int]:
+    """Return 0 for the first half of the day and 12 for the second, and the index after *in the evening* or *at night*."""
+    lows = [at(tokens, index + step).low for step in range(3)]
+    if lows[:2] == ["in", "the"] and lows[2] in _PARTS_OF_DAY:
+        return _PARTS_OF_DAY[lows[2]], index + 3
+    if lows[:2] == ["at", "night"]:
+        return (12 if _FIRST_OF_NIGHT <= hour < _NOON_HOUR else 0), index + 2
+    return None, index
 
 
 def _half_of_day(tokens: Sequence[Lexeme], index: int) -> tuple[int | None, int]:

@@ -30,4 +30,21 @@ def test_what_answers_a_question_is_no_part_of_the_assertion():
     assert unanswered("No, deploys go on.") == "deploys go on."
     assert unanswered("No deploys go on.") == "No deploys go on."
     assert unanswered("No, ") == "No, "
+
+
+@pytest.mark.req("DPE-4")
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Not all of them: most voted for it.", "most voted for it."),
+        ("Not every member: some abstained.", "some abstained."),
+        ("Not 2 eggs - the recipe needs 3.", "the recipe needs 3."),
+        ("Not any more: the pool is a gym.", "the pool is a gym."),
+        ("Not covered: water damage.", "Not covered: water damage."),
+        ("Not all members voted.", "Not all members voted."),
+    ],
+)
+def test_a_denial_before_the_answer_is_left_out(text, left):
+    """What only sets the question right denies nothing in the sentence behind it; a label keeps its *not*."""
+    assert unanswered(text) == left
     assert hypothesis("Done, settle is scaling") == "Settle is scaling."

@@ -47,6 +47,11 @@ DATES = {
     "5 pm": Moment(minute=1020),
     "17:00": Moment(minute=1020),
     "noon": Moment(minute=720),
+    "half past two": Moment(minute=150, either_half=True),
+    "quarter to seven in the morning": Moment(minute=405),
+    "ten past eight at night": Moment(minute=1210),
+    "3 o'clock": Moment(minute=180, either_half=True),
+    "6:30 in the evening": Moment(minute=1110),
     "Thursday": Moment(weekday=3),
 }
 NO_DATES = [
@@ -57,6 +62,11 @@ NO_DATES = [
     "last year",
     "Theresa May spoke",
     "a 3:2 ratio",
+    "two tablets, one in the morning",
+    "five in the evening",
+    "from ten to twelve people",
+    "at ten to twelve degrees",
+    "a quarter to half",
     "1500 people",
     "$2024",
     "2,024 votes",
@@ -78,6 +88,26 @@ def test_a_date_is_read_in_every_form(text, moment):
 def test_what_is_no_date_is_not_read_as_one(text):
     """Modal verbs, names, counts, prices and words that depend on today are no dates."""
     assert [value for value in extract(text) if value.moment] == []
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("text", "minute"), [("at ten to eight.", 470), ("until ten in the evening", 1320), ("by 11 in the morning", 660)]
+)
+def test_an_hour_is_read_behind_a_word_of_time(text, minute):
+    """*At*, *until* and *by* tell that a number is an hour."""
+    (value,) = extract(f"it began {text}")
+
+    assert value.moment.minute == minute
+
+
+@pytest.mark.req("DPE-3")
+def test_a_time_without_a_half_of_the_day_may_be_of_either():
+    """Half past two agrees with 2:30 and with 14:30, and with no other time."""
+    (value,) = extract("it begins at half past two")
+
+    assert all(agree(value.moment, Moment(minute=minute)) for minute in (150, 870))
+    assert not agree(value.moment, Moment(minute=160))
 
 
 @pytest.mark.req("DPE-3")

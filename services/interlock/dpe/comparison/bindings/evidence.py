@@ -10,6 +10,8 @@ from interlock.dpe.comparison.bindings import predicates
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, Likeness, key, own_words, same, shared_keys
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
 from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.groupings.group import Grouping
+from interlock.dpe.comparison.groupings.measured import Measures
 from interlock.dpe.text.wordlists import lines, word_set
 
 _COMPARABLE = frozenset({FillerKind.NAME, FillerKind.NOUN})
@@ -99,10 +101,15 @@ class FillerLookup:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The sentences that are evidence on an answer, and their frames. ``steps`` are the numbered lists of the sources."""
+    """The sentences that are evidence on an answer, and their frames.
+
+    ``steps`` are the numbered lists of the sources, ``groupings`` what they keep apart under labels, ``measures`` the figures of things.
+    """
 
     passages: tuple[ReadSentence, ...]
     steps: tuple[tuple[ReadSentence, ...], ...] = ()
+    groupings: tuple[Grouping, ...] = ()
+    measures: tuple[Measures, ...] = ()
 
     @cached_property
     def bound(self) -> tuple[BoundFrame, ...]:

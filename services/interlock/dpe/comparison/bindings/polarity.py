@@ -8,6 +8,7 @@ from interlock.dpe.comparison.bindings.fillers import FillerKind, Likeness
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
 from interlock.dpe.comparison.bindings.limits import quantity
+from interlock.dpe.comparison.denied_values import denies_another_value
 
 _AGAINST = {
     "before": "after", "after": "before", "above": "below", "below": "above", "inside": "outside", "outside": "inside",
@@ -31,7 +32,9 @@ def reversed_predicate(claim: PredicateFrame, evidence: Evidence) -> Misbinding 
     same_way += [each.frame for each in evidence.opposite(claim) if each.frame.negated != claim.negated]
     if not against or any(_may_mean(claim, each, evidence) for each in same_way):
         return None
-    return next((_finding(claim, each) for each in against if _is_of_the_same(claim, each.frame, evidence)), None)
+    same = (each for each in against if _is_of_the_same(claim, each.frame, evidence))
+    sure = (each for each in same if not (claim.negated and denies_another_value(claim.text, each.frame.text)))
+    return next((_finding(claim, each) for each in sure), None)
 
 
 def turned_setting(claim: PredicateFrame, evidence: Evidence) -> Misbinding | None:

@@ -7,6 +7,8 @@ import re
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import CONTEXT_STRIPPED, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.denials import has_negator
+from interlock.dpe.comparison.groupings.group import words_of
 
 _SURE = re.compile(
     r"\b(definitely|certainly|undoubtedly|unquestionably|indisputably|conclusively|inevitably|guaranteed?|guarantees"
@@ -34,6 +36,9 @@ _PART = re.compile(
     r"|more than half|less than half|certain|the rest|\d[\d,.]* of (?:which|whom|them|these|those))\b",
     re.IGNORECASE,
 )
+_ONLY = re.compile(r"^only (?:the |a |an |our |its )?(\w+)", re.IGNORECASE)
+_EVERY = re.compile(r"\b(?:all|every|each|everyone|everybody|any)\b(?: of)?", re.IGNORECASE)
+_CLAUSES = re.compile(r"[,;:]\s|\s(?:but|while|whereas)\s")
 _MOST = re.compile(
     r"\b((?<!at )most|all|every|each|many|a majority|the majority|more than half|two thirds)\b", re.IGNORECASE
 )
@@ -58,6 +63,23 @@ def overstated(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
         stated = weaker.search(followed.text)
         if stated is not None and not (stronger is _SURE and _DENIED.search(followed.text)):
             return Misbinding(CONTEXT_STRIPPED, slot, stated[0], own[0], followed.text, followed.fact_id)
+    return _widened(claim, evidence)
+
+
+def _widened(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
+    """Return the *all* of a claim where its only source has *only*, of others than those: *only the suites have a kitchen*."""
+    for clause in _CLAUSES.split(claim.text):
+        every = _EVERY.search(clause)
+        said = words_of("x " + clause[every.end() :]) - {"x"} if every else frozenset()
+        if every is None or not said or has_negator(clause):
+            continue
+        for source in evidence.passages:
+            only = _ONLY.search(source.text)
+            if only is None or has_negator(source.text) or _CLAUSES.search(source.text.rstrip(".")):
+                continue
+            few, rest = words_of("x " + only[1]) - {"x"}, words_of("x " + source.text[only.end() :]) - {"x"}
+            if rest and rest <= said and len(said - rest) <= 1 and few and not few & said:
+                return Misbinding(CONTEXT_STRIPPED, "quantifier", only[0], every[0], source.text, source.fact_id)
     return None
 
 

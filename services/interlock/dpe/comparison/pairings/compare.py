@@ -19,12 +19,15 @@ from interlock.dpe.comparison.pairings.crossed import crossed_actors
 from interlock.dpe.comparison.pairings.denial import denied
 from interlock.dpe.comparison.pairings.exchanged import exchanged
 from interlock.dpe.comparison.pairings.excluded import excluded
+from interlock.dpe.comparison.pairings.grouped import grouped
+from interlock.dpe.comparison.pairings.included import included, without_told_exceptions
 from interlock.dpe.comparison.pairings.lifted import lifted
 from interlock.dpe.comparison.pairings.needed import turned_need
 from interlock.dpe.comparison.pairings.normed import turned_norm
 from interlock.dpe.comparison.pairings.parallel import crossed_values
 from interlock.dpe.comparison.pairings.partners import partnered
 from interlock.dpe.comparison.pairings.placed import placed
+from interlock.dpe.comparison.pairings.ranked import ranked
 from interlock.dpe.comparison.pairings.realised import realised
 from interlock.dpe.comparison.pairings.reordered import reordered
 from interlock.dpe.comparison.pairings.traded import traded
@@ -38,6 +41,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         for finding in (_of_frame(frame, evidence),)
         if finding is not None
     ]
+    found = without_told_exceptions(found, claimed)
     if not found and (swap := exchanged(claimed, evidence)) is not None:
         found.append(replace(swap, about=claimed.content))
     if not found and (other := partnered(claimed, evidence) or turned_word(claimed, evidence)) is not None:
@@ -52,6 +56,9 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         turned_norm,
         turned_need,
         overstated,
+        grouped,
+        included,
+        ranked,
         realised,
         placed,
         counted,
@@ -60,7 +67,8 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
     limit = unbounded(claimed, evidence, mentioned) or (None if found else lifted(claimed, evidence))
-    return [*found, *([replace(limit, about=claimed.content)] if limit is not None else [])]
+    limits = [replace(limit, about=claimed.content)] if limit is not None else []
+    return without_told_exceptions([*found, *limits], claimed)
 
 
 def _within(found: Misbinding, claimed: ReadSentence) -> Misbinding:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.fillers import key
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.bindings.relations.needs import StatedNeed
+from interlock.dpe.comparison.bindings.relations.norms import Norm, Normed
 
 
 def turned_need(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
@@ -25,7 +27,27 @@ def turned_need(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
             source.fact_id,
             about=mine.around | mine.own,
         )
+    return _demanded(claim, evidence)
+
+
+def _demanded(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
+    """Return the thing that *claim* needs and its source only allows, or needs and may leave, as its acts tell; or ``None``."""
+    for mine in claim.needs:
+        stated = [(its, source) for source in evidence.passages for its in source.norms if _is_done_to(its, mine)]
+        if any((its.norm is Norm.REQUIRED) is mine.needed for its, _ in stated):
+            continue
+        for its, source in stated:
+            return Misbinding(
+                NEGATION_FLIP, "condition", f"{its.norm.value}: {its.text}", _told(mine), source.text, source.fact_id,
+                about=mine.around | mine.own,
+            )  # fmt: skip
     return None
+
+
+def _is_done_to(norm: Normed, need: StatedNeed) -> bool:
+    """Whether a norm that no case limits is of an act done to just what is needed."""
+    plain = not (norm.limited or norm.narrow or norm.excepted) and norm.norm is not Norm.FORBIDDEN
+    return plain and bool(norm.things) and norm.things == frozenset(map(key, need.words))
 
 
 def _is_of_the_same(mine: StatedNeed, its: StatedNeed) -> bool:

@@ -13,6 +13,7 @@ _TURNED = frozenset(
         frozenset({Norm.ALLOWED, Norm.FORBIDDEN}),
         frozenset({Norm.REQUIRED, Norm.FORBIDDEN}),
         frozenset({Norm.REQUIRED, Norm.NOT_REQUIRED}),
+        frozenset({Norm.FORBIDDEN, Norm.NOT_REQUIRED}),
     }
 )
 
@@ -31,10 +32,17 @@ def turned_norm(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
 
 
 def _is_turned(mine: Normed, its: Normed) -> bool:
-    if frozenset({mine.norm, its.norm}) not in _TURNED or its.limited or (its.excepted and mine.limited):
+    turned = frozenset({mine.norm, its.norm}) in _TURNED or _is_demanded(mine, its)
+    if not turned or its.limited or (its.excepted and mine.limited):
         return False
     wide = not its.narrow and its.norm is Norm.FORBIDDEN
     return (mine.narrow is its.narrow or wide) and _is_of_the_same(mine, its)
+
+
+def _is_demanded(mine: Normed, its: Normed) -> bool:
+    """Whether a claim says *must* of what its source says *may*, in every case: how to do a thing is often told as a duty."""
+    strict = "must" in mine.text.split() and not mine.limited
+    return strict and mine.norm is Norm.REQUIRED and its.norm is Norm.ALLOWED and mine.things == its.things
 
 
 def _is_of_the_same(mine: Normed, its: Normed) -> bool:

@@ -16,6 +16,7 @@ from interlock.dpe.comparison.cues import DATE_SHIFTED, NUMBER_CHANGED
 from interlock.dpe.values.quantities import DATE
 
 _SAID = frozenset({NOUN, EVENT})
+_ALIGNING = "respectively"
 _LEAST = 2
 _MOSTLY = 0.6
 _LONGEST_LEAD = 4
@@ -25,6 +26,8 @@ def traded(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     """Return the word that *claim* puts beside one of another part of its source, or ``None``."""
     parts = [part for part in claim.parted.parts if part.beads and not part.limited]
     for source in evidence.passages:
+        if _ALIGNING in source.text.casefold():
+            continue  # which word stands with which is not read from the stretches there
         for one, other in source.parted.halves:
             traded_words = ((part, _traded(part, one, other)) for part in parts)
             found = [(part, each) for part, each in traded_words if each is not None and not _is_led(each, source)]

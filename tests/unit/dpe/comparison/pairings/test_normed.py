@@ -27,6 +27,10 @@ pytestmark = [pytest.mark.models, pytest.mark.req("DPE-3")]
         ("Skating is forbidden on the lake.", Norm.FORBIDDEN, "skat"),
         ("No skating is allowed on the lake.", Norm.FORBIDDEN, "skat"),
         ("The manual says to drain the boiler.", Norm.REQUIRED, "drain"),
+        ("Wearing a helmet is compulsory.", Norm.REQUIRED, "wear"),
+        ("Wearing a helmet is optional.", Norm.NOT_REQUIRED, "wear"),
+        ("Wearing a helmet is not mandatory.", Norm.NOT_REQUIRED, "wear"),
+        ("No, pilgrims must kneel at the shrine.", Norm.REQUIRED, "kneel"),
     ],
 )  # fmt: skip
 def test_a_norm_is_read_from_any_wording(text: str, norm: Norm, act: str) -> None:
@@ -43,6 +47,9 @@ def test_a_norm_is_read_from_any_wording(text: str, norm: Norm, act: str) -> Non
         ("Skating on the lake is prohibited.", "You can skate on the lake.", "You cannot skate on the lake."),
         ("Eels caught in nets must not be smoked.", "Eels caught in nets can be smoked.", "Eels caught in nets may not be smoked."),
         ("Divers do not have to carry a licence.", "Divers are required to carry a licence.", "Divers need not carry a licence."),
+        ("Divers must not touch the wreck.", "Divers do not have to touch the wreck.", "Divers may not touch the wreck."),
+        ("Divers can rent a lamp.", "Divers must rent a lamp.", "Divers are free to rent a lamp."),
+        ("Wearing a hood is voluntary.", "Divers must wear a hood.", "Divers do not have to wear a hood."),
     ],
 )  # fmt: skip
 def test_a_turned_norm_is_found_in_other_words(source: str, bent: str, faithful: str) -> None:
@@ -89,3 +96,8 @@ def test_what_may_be_so_is_left_alone(sources: tuple[str, ...], claim: str) -> N
     evidence = Evidence(tuple(p for n, source in enumerate(sources) for p in passages(source, f"f{n}")))
 
     assert turned_norm(passages(claim)[0], evidence) is None
+
+
+def test_a_way_to_do_it_in_time_is_no_duty() -> None:
+    """*Must … by six* tells until when one may, and is left alone."""
+    assert not found(("Divers can cancel the trip until six.",), "Divers must cancel the trip before six.")

@@ -12,6 +12,7 @@ from typing import Any
 
 from interlock.dpe.comparison.bindings import predicates
 from interlock.dpe.comparison.bindings.clauses import sense
+from interlock.dpe.comparison.bindings.relations.norms import MANDATORY, OPTIONAL, said_needed
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import STOP
 
@@ -33,6 +34,8 @@ class StatedNeed:
     around: frozenset[str]
     needed: bool
     text: str
+    words: tuple[str, ...] = ()
+    """The content words of the thing as they are written."""
 
 
 def needs(sentence: Any) -> tuple[StatedNeed, ...]:
@@ -48,6 +51,9 @@ def _of(token: Any) -> Iterator[StatedNeed]:
         for thing in (c for c in token.children if c.dep_ in {"dobj", "nsubjpass"} and c.pos_ in _NAMING):
             denied = _is_denied(token) or any(c.lower_ == "no" for c in thing.children)
             yield _need(thing, needed=not denied)
+    if (said := said_needed(token)) is not None:
+        for thing in (c for c in token.children if c.dep_ == "nsubj" and c.pos_ in _NAMING):
+            yield _need(thing, needed=said)
     if low in {"without", "with"} and token.dep_ == "prep":
         needed = _needed_by(token)
         for thing in (c for c in token.children if c.dep_ == "pobj" and c.pos_ in _NAMING):
@@ -79,9 +85,14 @@ def _is_denied(token: Any) -> bool:
 def _need(thing: Any, *, needed: bool) -> StatedNeed:
     own = frozenset(sense(t) for t in thing.subtree if _tells(t))
     around = frozenset(sense(t) for t in thing.sent if _tells(t)) - own
-    return StatedNeed(sense(thing), own, around, needed, " ".join(t.text for t in thing.subtree))
+    words = tuple(t.text for t in thing.subtree if t.pos_ in _TOLD and t.lower_ not in STOP)
+    return StatedNeed(sense(thing), own, around, needed, " ".join(t.text for t in thing.subtree), words)
 
 
 def _tells(token: Any) -> bool:
     lemma = token.lemma_.lower()
-    return token.pos_ in _TOLD and token.lower_ not in STOP and lemma not in predicates.LIGHT | _NEEDING | _PLAIN
+    return (
+        token.pos_ in _TOLD
+        and token.lower_ not in STOP
+        and lemma not in predicates.LIGHT | _NEEDING | _PLAIN | MANDATORY | OPTIONAL
+    )

@@ -22,6 +22,8 @@ _FORBIDDING = word_set("forbid prohibit ban bar disallow outlaw impossible")
 _USING = word_set("use take")
 _REQUIRING = word_set("require oblige need have compel")
 _NORMING = _ALLOWING | _FORBIDDING | _REQUIRING
+MANDATORY = word_set("mandatory compulsory obligatory necessary essential indispensable")
+OPTIONAL = word_set("optional voluntary unnecessary dispensable facultative")
 _TELLING = word_set("say tell ask advise recommend instruct order")
 _MAY, _MUST = word_set("may can could"), word_set("must shall should")
 _NOT = word_set("not n't never no")
@@ -74,6 +76,7 @@ def _of(token: Any) -> Iterator[Normed]:
     norm = _norm(token)
     if norm is not None and (word not in predicates.LIGHT | _NORMING or (word in _USING and _things(token))):
         yield _normed(norm, token, sense(token), _things(token))
+    yield from _of_adjective(token)
     if word in _NORMING and token.tag_ == "VBN":
         for thing in (c for c in token.children if c.dep_ in PASSIVE_SUBJECTS):
             if act := _named_act(thing):
@@ -81,6 +84,26 @@ def _of(token: Any) -> Iterator[Normed]:
                 yield _normed(
                     _of_participle(word, denied=_is_denied(token) or _is_denied(thing)), token, act, done_to or [thing]
                 )
+
+
+def _of_adjective(verb: Any) -> Iterator[Normed]:
+    """Yield the norm of an act that is said to be mandatory or optional: *attendance is voluntary*, *wearing a mask is compulsory*."""
+    if (needed := said_needed(verb)) is None:
+        return
+    for act in (c for c in verb.children if c.dep_ in {"nsubj", "csubj"}):
+        if named := _named_act(act):
+            things = _things(act) or [
+                c for p in act.children if p.dep_ == "prep" for c in p.children if c.dep_ == "pobj"
+            ]
+            yield _normed(Norm.REQUIRED if needed else Norm.NOT_REQUIRED, verb, named, things)
+
+
+def said_needed(verb: Any) -> bool | None:
+    """Return whether a form of *be* says that its subject is needed, or ``None`` where it says nothing of that."""
+    told = next((c for c in verb.children if c.dep_ in {"acomp", "attr"} and c.lower_ in MANDATORY | OPTIONAL), None)
+    if told is None or verb.sent.text.rstrip().endswith("?"):
+        return None
+    return (told.lower_ in MANDATORY) is not _is_denied(verb)
 
 
 def _of_participle(word: str, *, denied: bool) -> Norm:
@@ -143,7 +166,12 @@ def _governed(verb: Any) -> Norm | None:
 
 
 def _is_denied(token: Any) -> bool:
-    return any(c.lower_ in _NOT for c in token.children)
+    """Whether a word is denied; the *no* that answers a question before it denies nothing."""
+    return any(c.lower_ in _NOT and not _answers(c) for c in token.children)
+
+
+def _answers(word: Any) -> bool:
+    return word.lower_ == "no" and (word.dep_ == "intj" or word.nbor(1).text in {",", ":", "–", "—"})
 
 
 def _lets_nobody(verb: Any) -> bool:
@@ -169,7 +197,8 @@ def _is_narrow(thing: Any, verb: Any) -> bool:
 
 
 def _tells(token: Any) -> bool:
-    return token.pos_ in _TOLD and token.lower_ not in STOP and token.lemma_.lower() not in predicates.LIGHT
+    plain = token.lower_ not in STOP | MANDATORY | OPTIONAL
+    return token.pos_ in _TOLD and plain and token.lemma_.lower() not in predicates.LIGHT
 
 
 def _clause(verb: Any) -> list[Any]:
