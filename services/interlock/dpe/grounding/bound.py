@@ -24,8 +24,8 @@ from interlock.dpe.comparison.groupings.listed import listed
 from interlock.dpe.comparison.groupings.measured import Measures, measures
 from interlock.dpe.comparison.groupings.paired import paired
 from interlock.dpe.comparison.pairings.compare import compare
-from interlock.dpe.comparison.pairings.counted import COUNT
 from interlock.dpe.comparison.pairings.swapped import swapped
+from interlock.dpe.comparison.replaced.counted import COUNT
 from interlock.dpe.document import Claim, Distortion, Sentence
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope

@@ -40,7 +40,7 @@ def test_a_condition_that_is_not_told_is_dropped() -> None:
 
 def test_an_end_tells_until_when() -> None:
     """What closes at nine is open until nine."""
-    source = "The shop is open until 9 pm on Fridays."
+    source = "The shop is open until 9 pm in winter."
 
-    assert cues(source, "On Fridays the shop closes at 9 pm, so it is open at 8 pm.") == []
-    assert cues(source, "On Fridays the shop is open, so it is open at 8 pm.") != []
+    assert cues(source, "In winter the shop closes at 9 pm, so it is open at 8 pm.") == []
+    assert cues(source, "In winter the shop is open, so it is open at 8 pm.") != []

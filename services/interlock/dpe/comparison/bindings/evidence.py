@@ -29,6 +29,7 @@ def _counterparts() -> frozenset[frozenset[str]]:
 
 _COUNTERPARTS = _counterparts()
 _YEAR = 4
+_LEAST_SHARED, _MOSTLY = 2, 0.5
 _SORTS = {
     "weekday": frozenset(map(key, ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])),
     "month": frozenset(
@@ -320,3 +321,24 @@ def _abbreviates(short: Filler, long: Filler) -> bool:
     letters = "".join(sorted(short.text.replace(".", "").lower()))
     initials = "".join(sorted(word[0].lower() for word in long.text.split() if word[:1].isupper()))
     return 2 <= len(letters) <= 6 and (letters == initials or short.text.lower() in long.text.lower())
+
+
+def about(claim: ReadSentence, evidence: Evidence) -> ReadSentence | None:
+    """Return the one sentence of the sources that a claim follows more closely than any other, or ``None``."""
+    said = claim.bag
+    ranked = sorted(
+        ((len(said & each.bag), n) for n, each in enumerate(evidence.passages) if "|" not in each.text), reverse=True
+    )
+    if not ranked or not _is_close(said, evidence.passages[ranked[0][1]].bag):
+        return None
+    best = evidence.passages[ranked[0][1]]
+    rivals = (evidence.passages[n] for count, n in ranked[1:] if count == ranked[0][0])
+    return best if all(each.text == best.text for each in rivals) else None
+
+
+def _is_close(said: frozenset[str], stated: frozenset[str]) -> bool:
+    """Whether a claim is of a source's sentence: of a short one, all of it, or a figure or a time that both have."""
+    shared = said & stated
+    if len(shared) < _LEAST_SHARED:
+        return bool(shared) and (shared == said or any(c.isdigit() for word in shared for c in word))
+    return len(shared) >= _MOSTLY * len(said)

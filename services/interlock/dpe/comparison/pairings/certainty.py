@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.evidence import Evidence, about
 from interlock.dpe.comparison.bindings.findings import CONTEXT_STRIPPED, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.denials import has_negator
@@ -42,9 +42,7 @@ _CLAUSES = re.compile(r"[,;:]\s|\s(?:but|while|whereas)\s")
 _MOST = re.compile(
     r"\b((?<!at )most|all|every|each|many|a majority|the majority|more than half|two thirds)\b", re.IGNORECASE
 )
-_LEAST = 2
 _NEAR = 25  # letters
-_MOSTLY = 0.5
 
 
 def overstated(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
@@ -86,24 +84,3 @@ def _widened(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
 def _is_denied(text: str, found: re.Match[str]) -> bool:
     """Whether a denial stands near a word: *it is not certain*, but not *he found no fault, and it is certain*."""
     return bool(_DENIED.search(text[max(0, found.start() - _NEAR) : found.end() + _NEAR]))
-
-
-def about(claim: ReadSentence, evidence: Evidence) -> ReadSentence | None:
-    """Return the one sentence of the sources that a claim follows more closely than any other, or ``None``."""
-    said = claim.bag
-    ranked = sorted(
-        ((len(said & each.bag), n) for n, each in enumerate(evidence.passages) if "|" not in each.text), reverse=True
-    )
-    if not ranked or not _is_close(said, evidence.passages[ranked[0][1]].bag):
-        return None
-    best = evidence.passages[ranked[0][1]]
-    rivals = (evidence.passages[n] for count, n in ranked[1:] if count == ranked[0][0])
-    return best if all(each.text == best.text for each in rivals) else None
-
-
-def _is_close(said: frozenset[str], stated: frozenset[str]) -> bool:
-    """Whether a claim is of a source's sentence: of a short one, all of it, or a figure or a time that both have."""
-    shared = said & stated
-    if len(shared) < _LEAST:
-        return bool(shared) and (shared == said or any(c.isdigit() for word in shared for c in word))
-    return len(shared) >= _MOSTLY * len(said)

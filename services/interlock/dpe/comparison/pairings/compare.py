@@ -14,11 +14,9 @@ from interlock.dpe.comparison.bindings.scopes import raised, unbounded
 from interlock.dpe.comparison.bindings.turned import turned_word
 from interlock.dpe.comparison.pairings.certainty import overstated
 from interlock.dpe.comparison.pairings.contrasted import contrasted
-from interlock.dpe.comparison.pairings.counted import counted
 from interlock.dpe.comparison.pairings.crossed import crossed_actors
 from interlock.dpe.comparison.pairings.denial import denied
 from interlock.dpe.comparison.pairings.exchanged import exchanged
-from interlock.dpe.comparison.pairings.excluded import excluded
 from interlock.dpe.comparison.pairings.grouped import grouped
 from interlock.dpe.comparison.pairings.included import included, without_told_exceptions
 from interlock.dpe.comparison.pairings.lifted import lifted
@@ -26,11 +24,13 @@ from interlock.dpe.comparison.pairings.needed import turned_need
 from interlock.dpe.comparison.pairings.normed import turned_norm
 from interlock.dpe.comparison.pairings.parallel import crossed_values
 from interlock.dpe.comparison.pairings.partners import partnered
-from interlock.dpe.comparison.pairings.placed import placed
 from interlock.dpe.comparison.pairings.ranked import ranked
 from interlock.dpe.comparison.pairings.realised import realised
 from interlock.dpe.comparison.pairings.reordered import reordered
 from interlock.dpe.comparison.pairings.traded import traded
+from interlock.dpe.comparison.replaced.counted import counted
+from interlock.dpe.comparison.replaced.excluded import excluded
+from interlock.dpe.comparison.replaced.placed import placed
 
 
 def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]) -> list[Misbinding]:

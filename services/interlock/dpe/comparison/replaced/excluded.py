@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.evidence import Evidence, about
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.denials import has_negator
-from interlock.dpe.comparison.pairings.certainty import about
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import lines
 
