@@ -24,7 +24,7 @@ SHAPES: dict[str, Shape] = {
     "sentinel": Shape(store="sentinel"),
     "models": Shape(
         sidecars=1, triton=True,
-        settings=(("dpe_timeout_s", 5), ("request_timeout_s", 8), ("upstream_timeout_s", 4), ("rpc_timeout_s", 2)),
+        settings=(("dpe_timeout_s", 5), ("request_timeout_s", 8), ("upstream_timeout_s", 4), ("rpc_timeout_s", 2), ("stream_timeout_s", 5.5)),
     ),
     "disk": Shape(small_disk=True),
     "narrow": Shape(settings=(("max_in_flight", 6),)),

@@ -34,10 +34,10 @@ SLACK_S = 10.0
 
 BRISK: Mapping[str, Any] = {
     "caller_budget": 1000.0, "caller_period_s": 31_536_000, "drain_s": 3, "request_timeout_s": 2.5, "rpc_timeout_s": 1, "upstream_timeout_s": 1.5,
-    "dpe_timeout_s": 1.5, "max_windows": 40, "max_dag_nodes": 80, "max_fan_out": 4, "agent_cache_s": 1,
+    "stream_timeout_s": 1.8, "dpe_timeout_s": 1.5, "max_windows": 40, "max_dag_nodes": 80, "max_fan_out": 4, "agent_cache_s": 1,
     "stream_release": "sentences", "default_policy": "halt-on CRITICAL", "log_level": "warning", "checkpoint_s": 1, "checkpoint_entries": 64,
 }  # fmt: skip
-"""Short deadlines, so that a lease runs out while a run waits for it. Callers have a budget that no run spends, so that what was
+"""Short deadlines, so that a lease runs out while a run waits for it, also where only the longest end of a stream is known. Callers have a budget that no run spends, so that what was
 counted can be compared to the last millionth.
 """
 
