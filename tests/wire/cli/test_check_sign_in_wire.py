@@ -37,6 +37,10 @@ async def test_a_sign_in_that_works_is_told(openid, tmp_path):
     assert "redirect URI" not in await findings(openid, tmp_path, oversight_base_url="https://console.example")
 
 
+NOBODY = "http://nobody.example"
+"""Stands for an address at which nothing listens when the test runs: names of tests must not change."""
+
+
 @pytest.mark.parametrize("changes", [{"oidc_issuer": ""}, {"sign_in_ways": "key,link"}])
 async def test_nothing_is_asked_where_nobody_signs_in_so(openid, tmp_path, changes):
     """Without an issuer, or with that way switched off, the provider is left alone."""
@@ -49,7 +53,7 @@ async def test_nothing_is_asked_where_nobody_signs_in_so(openid, tmp_path, chang
 @pytest.mark.parametrize(
     ("changes", "name", "told"),
     [
-        ({"oidc_issuer": f"http://127.0.0.1:{free_port()}"}, "provider", "does not answer"),
+        ({"oidc_issuer": NOBODY}, "provider", "does not answer"),
         ({"oidc_issuer": "http://idp.example"}, "provider", "has to be an https URL"),
         ({"oidc_client_id": ""}, "provider", "needs oidc_client_id"),
         ({"oidc_client_secret": None, "oidc_client_secret_file": "missing"}, "provider", "FileNotFoundError"),
@@ -62,6 +66,8 @@ async def test_nothing_is_asked_where_nobody_signs_in_so(openid, tmp_path, chang
 async def test_what_is_missing_is_named(openid, tmp_path, changes, name, told):
     """A provider that does not answer, an address without TLS, a client, a secret or a file that is not there."""
     given = {key: tmp_path / value if value and key.endswith("_file") else value for key, value in changes.items()}
+    if given.get("oidc_issuer") == NOBODY:
+        given["oidc_issuer"] = f"http://127.0.0.1:{free_port()}"
     found = (await findings(openid, tmp_path, **given))[name]
 
     assert found.status == "FAIL"
