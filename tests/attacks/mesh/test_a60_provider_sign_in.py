@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -53,6 +54,11 @@ async def test_a60_a_good_token_signs_in(world):
     assert "reviewer" in page.text
 
 
+def named(value: object) -> str:
+    """Return a name without the time: every process has to give a test the same one."""
+    return re.sub(r"\d{9,}", "time", str(value))[:80]
+
+
 @pytest.mark.parametrize(
     ("claims", "reason"),
     [
@@ -85,7 +91,7 @@ async def test_a60_a_good_token_signs_in(world):
         ({"groups": ["staff", "Interlock-Admins", "interlock-admins "]}, "OIDC_GROUP_NOT_MAPPED"),
         ({"groups": ["interlock-admins"] * 2_001}, "OIDC_GROUPS_MISSING"),
     ],
-    ids=str,
+    ids=named,
 )
 async def test_a60_a_token_with_a_wrong_claim_is_refused(world, claims, reason):
     """Issuer, audience, party, times, nonce, subject, name and groups: each by itself, signed by the provider's own key."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -64,6 +65,7 @@ ALL = {"delivered", "halted", "held", "released"}
         (f"since={TODAY + timedelta(days=1):%Y-%m-%d}", set()),
         ("scope=&agent=&since=&until=&outcome=&risk=&breaker=", ALL),
     ],
+    ids=lambda value: re.sub(r"\d{4}-\d\d-\d\d(T\d\d:\d\d)?", "day", str(value)),  # the same in every process
 )
 async def test_sessions_are_found(world, query, wanted):
     """By what became of them, by risk, by time; empty fields narrow nothing."""
