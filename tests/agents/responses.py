@@ -29,11 +29,10 @@ def _message(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def message_of(body: bytes) -> dict[str, Any]:
-    """Return the message of an answer, or of the last event of its stream."""
+    """Return the message of an answer, or of the last event of its stream; an empty one of a stream that ended with an error."""
     text = body.decode()
-    if text.startswith("event: "):
-        text = json.dumps(json.loads(text.rstrip().rpartition("data: ")[2])["response"])
-    output = json.loads(text)["output"]
+    told = json.loads(text.rstrip().rpartition("data: ")[2] if text.startswith("event: ") else text)
+    output = told.get("response", told).get("output") or []
     parts = [part for item in output if item["type"] == "message" for part in item["content"]]
     calls = [
         {"name": item["name"], "arguments": item["arguments"]} for item in output if item["type"] == "function_call"

@@ -213,7 +213,7 @@ def _cut(one: Exchange) -> Mapping[str, Any]:
     if not events or events[-1] == b"[DONE]":
         return {}
     told: Mapping[str, Any] = json.loads(events[-1])
-    return told if "error" in told else {}
+    return told if "error" in told or told.get("type") == "error" else {}
 
 
 def _forgot(run: Run) -> str:

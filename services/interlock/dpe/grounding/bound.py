@@ -41,7 +41,7 @@ from interlock.dpe.values import extraction
 from interlock.dpe.values.moments import covers
 from interlock.dpe.values.quantities import same
 from interlock.dpe.values.reckoning.conversions import wrong_conversions
-from interlock.dpe.values.reckoning.counted import settled_counts
+from interlock.dpe.values.reckoning.counted import counts_in, settled_counts
 from interlock.dpe.values.reckoning.spans import misnamed_weekdays, wrong_spans
 
 _SHARED = 2
@@ -59,12 +59,13 @@ async def distortions(
     readings: Sequence[ChoiceReading],
     parses: Mapping[Sentence, Any],
     envelope: Envelope,
+    asked: str,
     known: Passages,
     language: Language,
 ) -> dict[str, tuple[Distortion, ...]]:
     """Return the distortions *before* with the bindings of each claim that its sources contradict.
 
-    *parses* has the parse of each sentence of prose.
+    *parses* has the parse of each sentence of prose; *asked* is what the user said.
     """
     checked = {claim.claim_id for claim in claims}
 
@@ -77,7 +78,7 @@ async def distortions(
                     _evidence, own, evidence, envelope, known=known, language=language, cancelled=cancelled
                 )
                 bound = _without_states(_in_choice(own, reading, parses, sources, cancelled), evidence)
-                found |= _without_derived(bound, own, envelope)
+                found |= _without_derived(bound, own, envelope, asked)
         if envelope.cut.records:
             records = scopes(envelope)
             cells = {
@@ -124,15 +125,20 @@ def _without_states(found: Distortions, evidence: Mapping[str, ClaimEvidence]) -
     }
 
 
-def _without_derived(found: Distortions, claims: Sequence[Claim], envelope: Envelope) -> Distortions:
-    """Return findings without counts that follow from other counts: *ten eggs are fine*, of twelve with two broken."""
+def _without_derived(found: Distortions, claims: Sequence[Claim], envelope: Envelope, asked: str) -> Distortions:
+    """Return findings without counts that follow from other counts, *ten eggs are fine* of twelve with two broken, and without those
+    that the user or an object of the sources states: what was asked for, and what a tool did.
+    """
     texts = {claim.claim_id: claim.text for claim in claims}
     sources = [fact.content for fact in envelope.facts]
+    objects = [source for source in sources if "{" in source]
+    stated = {one.amount for text in (asked, *objects) for one in counts_in(text)}
 
     def left(name: str, each: tuple[Distortion, ...]) -> tuple[Distortion, ...]:
         if all(one.slot != COUNT for one in each):
             return each
-        follow = settled_counts(texts.get(name, ""), sources)
+        text = texts.get(name, "")
+        follow = settled_counts(text, sources) | {one.text for one in counts_in(text) if one.amount in stated}
         return tuple(one for one in each if one.slot != COUNT or one.claim_value not in follow)
 
     return {name: left(name, each) for name, each in found.items()}

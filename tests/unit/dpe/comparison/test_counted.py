@@ -46,6 +46,15 @@ async def test_a_count_that_follows_and_one_of_the_users_own_are_left(source, an
     assert "count" not in {slot for slot, _ in await _found(source, answer)}
 
 
+async def test_what_the_user_asked_for_and_a_tool_did_are_no_counts_of_the_sources():
+    """*Scale it to ten replicas*: the runbook's bound of twelve is another thing, and so is what the tool's answer has."""
+    bound = "Never scale settle to more than 12 replicas."
+    asked = await _found(bound, "Done, settle is scaling to 10 replicas.", "Scale settle to 10 replicas.")
+    done = await _found(f'{bound}\n\n{{"scaled": "10 replicas"}}', "Done, settle is scaling to 10 replicas.")
+
+    assert "count" not in {slot for slot, _ in asked | done}
+
+
 @pytest.mark.parametrize(
     ("claim", "sources", "settled"),
     [
@@ -62,8 +71,8 @@ def test_which_counts_follow(claim, sources, settled):
     assert settled_counts(claim, sources) == settled
 
 
-async def _found(source: str, answer: str) -> set[tuple[str, str]]:
+async def _found(source: str, answer: str, query: str = "What is the rule?") -> set[tuple[str, str]]:
     report = await pipeline().analyse(
-        Request(outputs=(Output(0, answer),), facts=(Fact("f1", source, 0.5),), query="What is the rule?")
+        Request(outputs=(Output(0, answer),), facts=(Fact("f1", source, 0.5),), query=query)
     )
     return {(each.slot, each.source_value) for claim in report.claims for each in claim.distortions}
