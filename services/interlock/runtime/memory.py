@@ -10,11 +10,11 @@ from contextlib import suppress
 
 
 def spare_drawing() -> None:
-    """Keep rich and Pygments out of this process: structlog and httpx load them where they are installed, to draw what a service never draws.
+    """Keep drawing, green threads and a codec out of this process: structlog and httpx load them where they are installed, for what a service never does.
 
-    They take more than 6 MiB. Both go on without them, as where they are not installed. Call it before they are imported.
+    They take more than 7 MiB. All go on without them, as where they are not installed. Call it before they are imported.
     """
-    for name in ("rich", "pygments"):
+    for name in ("rich", "pygments", "greenlet", "zstandard"):
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
 
 

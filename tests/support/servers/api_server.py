@@ -120,6 +120,8 @@ def running_api_server(folder: Path) -> Iterator[ApiServer]:
 
 
 class _Server(ThreadingHTTPServer):
+    request_queue_size = 64  # of five, one that comes with the others waits a second to be let in
+
     def handle_error(self, *_: Any) -> None:
         """Say nothing of clients that have left."""
 

@@ -35,9 +35,9 @@ from interlock.runtime.settings.values import (
 class SettingDeclarations(BaseSettings):
     """The settings of every Interlock process. Each description gives the effect, the unit and the meaning of absence."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="INTERLOCK_", extra="forbid", frozen=True, use_attribute_docstrings=True, yaml_file_encoding="utf-8"
-    )
+    model_config = SettingsConfigDict(  # deferred: of the classes that inherit from each other only the last is built
+        env_prefix="INTERLOCK_", extra="forbid", frozen=True, use_attribute_docstrings=True, yaml_file_encoding="utf-8", defer_build=True,
+    )  # fmt: skip
 
     # == Profile
 
