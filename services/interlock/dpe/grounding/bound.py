@@ -129,14 +129,14 @@ def _without_derived(found: Distortions, claims: Sequence[Claim], envelope: Enve
     """Return findings without counts that follow from other counts, *ten eggs are fine* of twelve with two broken, and without those
     that the user or an object of the sources states: what was asked for, and what a tool did.
     """
+    if all(one.slot != COUNT for each in found.values() for one in each):
+        return found
     texts = {claim.claim_id: claim.text for claim in claims}
     sources = [fact.content for fact in envelope.facts]
     objects = [source for source in sources if "{" in source]
     stated = {one.amount for text in (asked, *objects) for one in counts_in(text)}
 
     def left(name: str, each: tuple[Distortion, ...]) -> tuple[Distortion, ...]:
-        if all(one.slot != COUNT for one in each):
-            return each
         text = texts.get(name, "")
         follow = settled_counts(text, sources) | {one.text for one in counts_in(text) if one.amount in stated}
         return tuple(one for one in each if one.slot != COUNT or one.claim_value not in follow)

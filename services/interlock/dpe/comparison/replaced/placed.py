@@ -39,7 +39,6 @@ _PATTERNS = [
     for (axis, side), words in _SIDES.items()
 ]
 _CUTS = word_set("and or but is are was were has have with where which that on in at of for to by from when if")
-_LEAST = 1
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def placed(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
             continue
         for its, source in about:
             rest = claim.content - {key(word) for word in content_words(f"{mine.text} {its.text}")}
-            if not has_negator(source.text) and (not rest or len(rest & source.content) >= _LEAST):
+            if not has_negator(source.text) and (not rest or rest & source.content):
                 return Misbinding(
                     NEGATION_FLIP, "place", its.text, mine.text, source.text, source.fact_id, about=claim.content
                 )

@@ -14,6 +14,7 @@ from interlock.dpe.comparison.bindings import predicates
 from interlock.dpe.comparison.bindings.clauses import sense
 from interlock.dpe.comparison.bindings.moods import is_hypothetical, is_negated
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.dates import MONTHS, WEEKDAYS
 from interlock.dpe.values.frames import STOP
 
 _PLANS = word_set(
@@ -30,10 +31,7 @@ _HELPS = word_set("have has had 've was were been")
 _PLAIN = word_set("be have do get make take go say")
 _TOLD = frozenset({"NOUN", "PROPN", "VERB", "ADJ", "NUM"})
 _CASES = word_set("if unless whether when once whenever")
-_TIMES = word_set(
-    "tomorrow tonight next soon later spring summer autumn winter monday tuesday wednesday thursday friday saturday sunday"
-    " january february march april may june july august september october november december"
-)
+_TIMES = word_set("tomorrow tonight next soon later spring summer autumn winter")
 _YEAR = 4
 _LONGEST = 60
 
@@ -88,11 +86,9 @@ def _is_done(verb: Any) -> bool:
 
 def _is_ahead(verb: Any) -> bool:
     """Whether an event will happen, or is what somebody plans, offers or asks for."""
-    if is_negated(verb):
+    if is_negated(verb) or _is_supposed(verb):
         return False
     helped = {c.lower_ for c in verb.children if c.dep_ == "aux"}
-    if _is_supposed(verb):
-        return False
     governed = "to" in helped and verb.dep_ in {"xcomp", "ccomp", "acl"}
     yet = verb.head.lemma_.lower() == "have" and any(c.lower_ == "yet" for c in (*verb.head.children, *verb.children))
     return (bool(helped & _WILL) and _is_dated(verb.sent)) or (governed and (yet or verb.head.lemma_.lower() in _PLANS))
@@ -108,7 +104,12 @@ def _is_supposed(verb: Any) -> bool:
 
 def _is_dated(sentence: Any) -> bool:
     """Whether a sentence names a time: without one, *will* may tell a rule (*the program will delete old files*)."""
-    return any(t.lower_ in _TIMES or (t.is_digit and len(t.text) == _YEAR) for t in sentence)
+    return any(
+        t.lower_ in _TIMES
+        or (t.text[:1].isupper() and (t.lower_ in MONTHS or t.lower_ in WEEKDAYS))
+        or (t.is_digit and len(t.text) == _YEAR)
+        for t in sentence
+    )
 
 
 def _is_awaited(noun: Any) -> bool:
