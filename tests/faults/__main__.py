@@ -132,7 +132,7 @@ def again(found: dict[str, list[Row]], arguments: argparse.Namespace) -> dict[st
         # Drawn runs are their seed; the others are played at another one.
         seed, only = (row.seed, "") if kind == "random" else (row.seed + 7919, _named(kind, row))
         more = {**vars(arguments), "seed": seed, "only": only, "runs": 1, "minutes": 0, "jobs": 1}
-        second = one(kind, argparse.Namespace(**more))
+        second = one(kind, argparse.Namespace(**more)) or [row]  # what is not played again has failed
         found[kind] = [*(each for each in found[kind] if each is not row), *second]
     return found
 
