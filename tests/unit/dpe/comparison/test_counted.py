@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.dpe.document import Fact
-from interlock.dpe.request import Output, Request
 from interlock.dpe.values.reckoning.counted import settled_counts
-from tests.support.dpe import pipeline
+from tests.support.dpe import pipeline, request
 
 pytestmark = pytest.mark.req("DPE-3", "ATT-5")
 
@@ -72,7 +70,5 @@ def test_which_counts_follow(claim, sources, settled):
 
 
 async def _found(source: str, answer: str, query: str = "What is the rule?") -> set[tuple[str, str]]:
-    report = await pipeline().analyse(
-        Request(outputs=(Output(0, answer),), facts=(Fact("f1", source, 0.5),), query=query)
-    )
+    report = await pipeline().analyse(request(answer, source, query=query))
     return {(each.slot, each.source_value) for claim in report.claims for each in claim.distortions}

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.dpe.document import Fact
-from interlock.dpe.request import Output, Request
 from interlock.dpe.text.wordlists import lines
-from tests.support.dpe import pipeline
+from tests.support.dpe import pipeline, request
 
 pytestmark = pytest.mark.req("DPE-3", "ATT-5")
 
@@ -54,8 +52,6 @@ def test_no_word_is_in_a_set_twice():
 
 
 async def _found(source: str, answer: str) -> set[tuple[str, str]]:
-    report = await pipeline().analyse(
-        Request(outputs=(Output(0, answer),), facts=(Fact("f1", source, 0.5),), query="What is the rule?")
-    )
+    report = await pipeline().analyse(request(answer, source, query="What is the rule?"))
     fabricated = {("", text) for claim in report.claims for text in claim.fabrications}
     return fabricated | {(each.slot, each.source_value) for claim in report.claims for each in claim.distortions}

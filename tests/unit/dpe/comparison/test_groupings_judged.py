@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.dpe.document import Fact
-from interlock.dpe.request import Output, Request
-from tests.support.dpe import pipeline
+from tests.support.dpe import pipeline, request
 
 pytestmark = [pytest.mark.models, pytest.mark.req("DPE-3", "ATT-5")]
 
@@ -24,9 +22,7 @@ async def test_the_report_names_the_slot_of_the_bent_answer_alone(source, faithf
     """The faithful twin has no such finding."""
     slots = []
     for answer in (faithful, bent):
-        report = await pipeline().analyse(
-            Request(outputs=(Output(0, answer),), facts=(Fact("f1", source, 0.5),), query="How is it?")
-        )
+        report = await pipeline().analyse(request(answer, source, query="How is it?"))
         slots.append({each.slot for claim in report.claims for each in claim.distortions})
 
     assert slot not in slots[0]

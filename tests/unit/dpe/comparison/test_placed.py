@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.everyday import is_clean
-from interlock.dpe.document import Fact
-from interlock.dpe.request import Output, Request
-from tests.support.dpe import pipeline
+from tests.support.dpe import pipeline, request
 
 pytestmark = pytest.mark.req("DPE-3", "ATT-5")
 
@@ -52,6 +50,4 @@ async def test_a_thing_with_two_sides_told_and_a_denied_side_are_left(source, an
 
 
 async def _judged(source: str, answer: str):
-    return await pipeline().analyse(
-        Request(outputs=(Output(0, answer),), facts=(Fact("f1", source, 0.5),), query="Where is it?")
-    )
+    return await pipeline().analyse(request(answer, source, query="Where is it?"))

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.everyday import is_clean
-from interlock.dpe.document import Fact
-from interlock.dpe.request import Output, Request
-from tests.support.dpe import pipeline
+from tests.support.dpe import pipeline, request
 
 pytestmark = pytest.mark.req("DPE-3", "ATT-5")
 
@@ -61,6 +59,4 @@ async def test_a_plan_that_is_told_as_a_fact_is_found(source, answer, planned):
 
 
 async def _judged(source: str, answer: str):
-    return await pipeline().analyse(
-        Request(outputs=(Output(0, answer),), facts=(Fact("f1", source, 0.5),), query="What is the state?")
-    )
+    return await pipeline().analyse(request(answer, source, query="What is the state?"))

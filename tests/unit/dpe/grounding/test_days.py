@@ -7,8 +7,7 @@ import pytest
 from bench.everyday import is_clean
 from interlock.dpe.document import Fact
 from interlock.dpe.grounding.follows import days_told
-from interlock.dpe.request import Output, Request
-from tests.support.dpe import claim, pipeline
+from tests.support.dpe import claim, pipeline, request
 
 pytestmark = pytest.mark.req("DPE-3", "ATT-5")
 
@@ -46,9 +45,7 @@ async def test_a_day_that_the_sources_hold_is_left_and_another_is_found(source, 
     """The right answer is LOW, and its twin with another day is not."""
 
     async def judged(answer: str):
-        return await pipeline().analyse(
-            Request(outputs=(Output(0, answer),), facts=(Fact("f1", source, 0.5),), query="When?")
-        )
+        return await pipeline().analyse(request(answer, source, query="When?"))
 
     assert is_clean(await judged(right))
     assert not is_clean(await judged(wrong))
