@@ -95,7 +95,7 @@ fault: $(STAMPS)/dev ## the fault suite on real parts, one verifier after each r
 	$(BIN)/python -m tests.faults all --jobs $(TESTS_AT_ONCE) $(ARGS)
 
 fuzz: $(STAMPS)/dev ## fuzz everything that reads bytes of strangers, a minute each (TARGET=name SECONDS=n)
-	$(BIN)/python -m fuzz run $(or $(TARGET),all) --seconds $(or $(SECONDS),60) --jobs $(JOBS)
+	$(BIN)/python -m fuzz run $(or $(TARGET),all) --seconds $(or $(SECONDS),60) --jobs $(JOBS) $(ARGS)
 
 coverage: $(STAMPS)/dev ## lines and branches that the quick tests run
 	$(PYTEST) -q -m "not long" --cov --cov-report=term tests/unit tests/property tests/contract tests/wire tests/attacks tests/scenarios

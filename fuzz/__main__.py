@@ -22,7 +22,11 @@ def main() -> int:
         print(f"{harness.write_seeds()} seeds")
         return 0
     wanted = harness.names() if given.target == "all" else [given.target]
-    return _replay(wanted, given.files) if given.command == "replay" else _run(wanted, given.seconds, given.jobs)
+    return (
+        _replay(wanted, given.files)
+        if given.command == "replay"
+        else _run(wanted, harness.Bound(given.seconds, given.seed), given.jobs)
+    )
 
 
 def _arguments() -> argparse.Namespace:
@@ -33,6 +37,9 @@ def _arguments() -> argparse.Namespace:
     run = commands.add_parser("run", help="fuzz under atheris")
     run.add_argument("target", choices=[*harness.names(), "all"])
     run.add_argument("--seconds", type=int, default=60, help="for each target")
+    run.add_argument(
+        "--seed", type=int, default=0, help="give the same code nearly the same inputs, from what is checked in"
+    )
     run.add_argument("--jobs", type=int, default=2, help="targets side by side")
     replay = commands.add_parser("replay", help="run the checked-in inputs, or FILES, once each")
     replay.add_argument("target", choices=[*harness.names(), "all"])
@@ -40,8 +47,8 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run(wanted: list[str], seconds: int, jobs: int) -> int:
-    outcomes = harness.run(wanted, seconds=seconds, jobs=jobs)
+def _run(wanted: list[str], bound: harness.Bound, jobs: int) -> int:
+    outcomes = harness.run(wanted, bound, jobs=jobs)
     print(f"{'target':20} {'executions':>11} {'per second':>11} {'covered':>8}  found")
     for one in outcomes:
         rate = one.executions / max(one.seconds, 1)

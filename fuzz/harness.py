@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -23,6 +25,21 @@ SLOW_INPUT_S = 10
 MEMORY_MB = 2048
 _EXECUTED = re.compile(r"number_of_executed_units:\s*(\d+)")
 _COVERED = re.compile(r"\bcov: (\d+)")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How long a target is fuzzed, seconds, and with which *seed*."""
+
+    seconds: int
+    seed: int = 0
+    """Other than 0, a run of the same code is given nearly the same inputs, as many of them as there is time for."""
+
+    @property
+    def options(self) -> list[str]:
+        """The options of libFuzzer that say so."""
+        repeats = ["-reload=0"] if self.seed else []
+        return [f"-max_total_time={self.seconds}", f"-seed={self.seed}", *repeats]
 
 
 @dataclass(frozen=True)
@@ -75,20 +92,23 @@ def fuzz_one(name: str, arguments: Sequence[str]) -> None:
     atheris.Fuzz()
 
 
-def run(wanted: Sequence[str], *, seconds: int, jobs: int) -> list[Outcome]:
+def run(wanted: Sequence[str], bound: Bound, *, jobs: int) -> list[Outcome]:
     """Fuzz targets side by side, *jobs* at a time."""
     OUT.mkdir(exist_ok=True)
     with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(lambda name: _run_one(name, seconds), wanted))
+        return list(pool.map(lambda name: _run_one(name, bound), wanted))
 
 
-def _run_one(name: str, seconds: int) -> Outcome:
+def _run_one(name: str, bound: Bound) -> Outcome:
     found = OUT / "corpus" / name
+    if bound.seed:
+        shutil.rmtree(found, ignore_errors=True)
     found.mkdir(parents=True, exist_ok=True)
     before = set(_crashes(name))
-    command = [sys.executable, "-m", "fuzz", "one", name, *_options(name, seconds), str(found), str(CORPUS / name)]
+    command = [sys.executable, "-m", "fuzz", "one", name, *_options(name, bound), str(found), str(CORPUS / name)]
     began = time.monotonic()
-    done = subprocess.run(command, cwd=HERE.parent, capture_output=True, check=False)
+    hashes = {"PYTHONHASHSEED": "0"} if bound.seed else {}
+    done = subprocess.run(command, cwd=HERE.parent, capture_output=True, check=False, env={**os.environ, **hashes})
     output = (done.stdout + done.stderr).decode(errors="replace")
     crashes = tuple(path for path in _crashes(name) if path not in before)
     executed, covered = _EXECUTED.search(output), _COVERED.findall(output)
@@ -98,11 +118,11 @@ def _run_one(name: str, seconds: int) -> Outcome:
     )  # fmt: skip
 
 
-def _options(name: str, seconds: int) -> list[str]:
+def _options(name: str, bound: Bound) -> list[str]:
     words = OUT / f"{name}.dict"
     words.write_text("".join(f'"{_escaped(word)}"\n' for word in load(name).WORDS), encoding="ascii")
     return [
-        f"-max_total_time={seconds}", f"-artifact_prefix={OUT}/{name}-", f"-dict={words}", f"-max_len={LONGEST_INPUT}",
+        *bound.options, f"-artifact_prefix={OUT}/{name}-", f"-dict={words}", f"-max_len={LONGEST_INPUT}",
         f"-timeout={SLOW_INPUT_S}", f"-rss_limit_mb={MEMORY_MB}", "-print_final_stats=1",
     ]  # fmt: skip
 

@@ -29,12 +29,12 @@ def spelled(
 
 
 def _entries(value: Any, text: str | None, dropped: DroppedFields) -> list[dict[str, Any]]:
-    tokens = [_token(item) for item in value] if isinstance(value, list) else []
-    pieces = [token for token in tokens if token is not None]
-    if len(pieces) != len(tokens) or b"".join(pieces) != (text or "").encode():
+    listed: list[Any] = value if isinstance(value, list) else [None]
+    pieces = [token for item in listed if (token := _token(item)) is not None]
+    if len(pieces) != len(listed) or b"".join(pieces) != (text or "").encode():
         dropped.note("logprobs")
         return []
-    for item in value:
+    for item in listed:
         dropped.unread(item, _ENTRY)
         if item.get("top_logprobs"):
             dropped.note("top_logprobs")
@@ -46,7 +46,7 @@ def _entries(value: Any, text: str | None, dropped: DroppedFields) -> list[dict[
             "bytes": list(piece),
             "top_logprobs": [],
         }
-        for piece, item in zip(pieces, value, strict=True)
+        for piece, item in zip(pieces, listed, strict=True)
     ]
 
 
