@@ -78,8 +78,11 @@ def _lines(content: str) -> tuple[tuple[frozenset[str], tuple[Value, ...]], ...]
 @remembered(bytes_a_character=30, from_length=LONG)
 def _rows(content: str) -> tuple[tuple[frozenset[str], tuple[Value, ...]], ...]:
     """Return the words and the figures of each row of a table and each object of a list."""
-    rows = [row for row in _ROWS.split(content) if row and any(map(str.isdigit, row))]
-    return tuple((content_stems(row), tuple(read(row).values)) for row in rows)
+    return tuple((content_stems(row), tuple(read(row).values)) for row in _with_figures(content))
+
+
+def _with_figures(content: str) -> list[str]:
+    return [row for row in _ROWS.split(content) if row and any(map(str.isdigit, row))]
 
 
 def _is_dated(value: Value, near: Near) -> bool:
@@ -214,6 +217,8 @@ def of_named_row(value: Value, near: Near) -> bool:
         return False
     stems = content_stems(near.claim)
     for content in near.told.contents:
+        if len(_with_figures(content)) < 2:
+            continue
         rows = [(words, [each for each in values if each.amount]) for words, values in _rows(content)]
         rows = [(words, values) for words, values in rows if 1 < len(values) <= _MOST_CELLS]
         common = frozenset.intersection(*(words for words, _ in rows)) if len(rows) > 1 else None

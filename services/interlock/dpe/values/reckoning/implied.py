@@ -104,10 +104,20 @@ def _full_years(start: Moment, end: Moment) -> int:
     return years - before
 
 
+def _together(operands: Sequence[Operand], *, least: int = 0) -> Iterator[tuple[Operand, Operand]]:
+    """Yield each two operands of one scope, in both orders; of scopes from *least* on. A claim's own have -1."""
+    scopes: dict[int, list[Operand]] = {}
+    for each in operands:
+        if each.scope >= least:
+            scopes.setdefault(each.scope, []).append(each)
+    for members in scopes.values():
+        yield from permutations(members, 2)
+
+
 def _part(target: Value, words: Sequence[str], operands: Sequence[Operand]) -> Iterator[float]:
     """Yield a stated share of a stated total, what it leaves, and the share that two stated counts make."""
-    for a, b in permutations(operands, 2):
-        if a.scope != b.scope or a.scope < 0 or b.value.amount is None or a.value.amount is None:
+    for a, b in _together(operands):
+        if b.value.amount is None or a.value.amount is None:
             continue
         share = a.value.amount if a.value.fraction else a.value.amount / 100 if a.value.kind == PERCENT else None
         if share is not None and b.value.unit == target.unit and b.value.kind != PERCENT and not b.value.fraction:
@@ -123,7 +133,7 @@ def leaves(target: Value, operands: Sequence[Operand]) -> bool:
     """Whether a count is the rest of a stated total: 60 were *not* satisfied, where 140 of 200 were."""
     if target.moment is not None or not target.amount or target.label or target.vague:
         return False
-    pairs = [(a, b) for a, b in permutations(operands, 2) if a.scope == b.scope >= 0 and a.value.unit == b.value.unit]
+    pairs = [(a, b) for a, b in _together(operands) if a.value.unit == b.value.unit]
     rests = [(b.value.amount or 0.0) - (a.value.amount or 0.0) for a, b in pairs if a.value.unit == target.unit]
     shares = [*_part(target, ("rest",), operands)]
     whole = 1.0 if target.fraction else 100.0
@@ -140,8 +150,8 @@ def _taxed(target: Value, words: Sequence[str], operands: Sequence[Operand]) -> 
     """Yield an amount with the percentage that its sentence adds to it, or without the one that it takes off."""
     if target.kind != MONEY:
         return
-    for a, b in permutations(operands, 2):
-        if a.scope != b.scope or a.value.kind != PERCENT or b.value.unit != target.unit or a.value.amount is None:
+    for a, b in _together(operands, least=-1):
+        if a.value.kind != PERCENT or b.value.unit != target.unit or a.value.amount is None:
             continue
         amount = b.value.amount or 0.0
         if a.near & _PLUS and _WITH & set(words):
@@ -153,7 +163,7 @@ def _taxed(target: Value, words: Sequence[str], operands: Sequence[Operand]) -> 
 def _rate(target: Value, words: Sequence[str], operands: Sequence[Operand]) -> Iterator[float]:
     """Yield a stated rate over another time: 1,800 litres per hour for 30 litres per minute."""
     wanted = _periods(words)
-    for each in operands:
+    for each in operands if wanted else ():
         if each.value.unit != target.unit or each.value.amount is None or each.value.unit == TIME:
             continue
         for table in (_PERIODS, _LONG_PERIODS):
@@ -200,8 +210,8 @@ def _between(target: Value, reading: ValuesRead, operands: Sequence[Operand]) ->
 
 def _multiplied(target: Value, words: Sequence[str], operands: Sequence[Operand]) -> Iterator[float]:
     """Yield a stated count of things times what its sentence says of each: 3 floors with 24 rooms each, 12 lessons of 45 minutes."""
-    for a, b in permutations([each for each in operands if each.scope >= 0 and each.value.amount], 2):
-        if a.scope != b.scope or a.value.kind != NUMBER or a.value.fraction or b.value.unit != target.unit:
+    for a, b in _together([each for each in operands if each.value.amount]):
+        if a.value.kind != NUMBER or a.value.fraction or b.value.unit != target.unit:
             continue
         if a.near & _EACH or b.near & _EACH or (_TOTAL & set(words) and "of" in b.near):
             yield (a.value.amount or 0.0) * (b.value.amount or 0.0)
@@ -209,8 +219,8 @@ def _multiplied(target: Value, words: Sequence[str], operands: Sequence[Operand]
 
 def _divided(target: Value, words: Sequence[str], operands: Sequence[Operand]) -> Iterator[float]:
     """Yield a rate that two measures of one sentence make: 5 minutes per kilometre, 12 km/h, for 10 km in 50 minutes."""
-    for a, b in permutations([each for each in operands if each.scope >= 0 and each.value.amount], 2):
-        if a.scope != b.scope or a.value.unit == b.value.unit or not b.value.amount:
+    for a, b in _together([each for each in operands if each.value.amount]):
+        if a.value.unit == b.value.unit or not b.value.amount:
             continue
         if target.unit == _SPEED and a.value.unit == _LENGTH and b.value.unit == TIME:
             yield (a.value.amount or 0.0) / b.value.amount
@@ -226,8 +236,8 @@ def _scaled(target: Value, words: Sequence[str], operands: Sequence[Operand]) ->
     if "for" not in words:
         return
     claimed = [each.value for each in operands if each.scope < 0 and each.value.kind == NUMBER and each.value.amount]
-    for a, b in permutations([each for each in operands if each.scope >= 0 and each.value.amount], 2):
-        if a.scope == b.scope and a.value.unit == target.unit and b.value.kind == NUMBER and "for" in b.near:
+    for a, b in _together([each for each in operands if each.value.amount]):
+        if a.value.unit == target.unit and b.value.kind == NUMBER and "for" in b.near:
             yield from ((a.value.amount or 0.0) * (each.amount or 0.0) / (b.value.amount or 1.0) for each in claimed)
 
 
