@@ -110,13 +110,13 @@ class Load:
 
 
 class Caller:
-    def __init__(self, client: httpx.AsyncClient) -> None:
-        self.client = client
+    def __init__(self, client: httpx.AsyncClient, key: str = "bench") -> None:
+        self.client, self.headers = client, {"authorization": f"Bearer {key}"}
 
     async def call(self, load: Load, claims: int = 2, facts: int = 3) -> float:
         body = request(claims, facts)
         begun = time.perf_counter()
-        answer = await self.client.post("/v1/chat/completions", json=body)
+        answer = await self.client.post("/v1/chat/completions", json=body, headers=self.headers)
         took = time.perf_counter() - begun
         end = {200: "released", 429: "shed", 503: "shed"}.get(answer.status_code, "other")
         load.took[end].append(took)
@@ -167,7 +167,31 @@ async def beside(caller: Caller) -> dict[str, float]:
             "refused": float(len(load.took["shed"]) + len(load.took["other"]))}  # fmt: skip
 
 
-async def measure(base_url: str, provider: Provider, seconds: float) -> tuple[Load, Load, dict[str, float]]:
+async def neighbours(quiet: Caller, loud: Caller, seconds: float, rate: float) -> tuple[Load, Load]:
+    """Return what becomes of one caller's calls, one after the other: alone, before and after, and while another floods (A-38)."""
+    alone, beside, flooding = Load(), Load(), Load()
+
+    async def calls(load: Load, lasts_s: float) -> None:
+        ends = time.perf_counter() + lasts_s
+        while time.perf_counter() < ends:
+            refused = len(load.took["shed"])
+            await quiet.call(load)
+            await asyncio.sleep(0.2 * (len(load.took["shed"]) - refused))
+
+    await calls(alone, seconds / 2)
+    flood = asyncio.ensure_future(opened(loud, flooding, seconds + 2, rate))
+    await asyncio.sleep(2)
+    await calls(beside, seconds)
+    await flood
+    await asyncio.sleep(2)
+    await calls(alone, seconds / 2)
+    print(json.dumps({"the flood": {end: len(took) for end, took in flooding.took.items()}}))
+    return alone, beside
+
+
+async def measure(
+    base_url: str, provider: Provider, seconds: float
+) -> tuple[Load, Load, tuple[Load, Load], dict[str, float]]:
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=200)
     async with httpx.AsyncClient(base_url=base_url, timeout=120, limits=limits) as client:
         caller = Caller(client)
@@ -180,7 +204,8 @@ async def measure(base_url: str, provider: Provider, seconds: float) -> tuple[Lo
         for end, took in again.took.items():
             peak.took[end] += took
         peak.seconds += again.seconds
-        return peak, over, await beside(caller)
+        quiet = Caller(client, "quiet")
+        return peak, over, await neighbours(quiet, caller, seconds, FACTOR * peak.rate), await beside(caller)
 
 
 async def run(seconds: float) -> dict[str, tuple[float, float | None, str, str]]:
@@ -200,7 +225,7 @@ async def run(seconds: float) -> dict[str, tuple[float, float | None, str, str]]
                 if not line:
                     raise SystemExit(open(log.name).read()[-2000:])  # noqa: PTH123, SIM115 - it ends here
                 port = json.loads(line)["ports"]["sidecar_http"]
-                peak, over, fair = await measure(f"http://127.0.0.1:{port}", provider, seconds)
+                peak, over, (alone, noisy), fair = await measure(f"http://127.0.0.1:{port}", provider, seconds)
             finally:
                 child.terminate()
                 await child.wait()
@@ -217,6 +242,13 @@ async def run(seconds: float) -> dict[str, tuple[float, float | None, str, str]]
         "overload: shed, p99": (over.quantile("shed", 0.99) * 1000, None, "", "ms"),
         "overload: shed without Retry-After": (float(over.without_advice), 0.0, "lower", ""),
         "overload: ended otherwise": (float(len(over.took["other"])), 0.0, "lower", ""),
+        "overload: another caller's call alone, p99": (alone.quantile("released", 0.99), None, "", "s"),
+        "overload: another caller's call beside the flood, p99 over alone": (
+            noisy.quantile("released", 0.99) / alone.quantile("released", 0.99), 2.0, "lower", "ratio"),
+        "overload: another caller's call beside the flood, p50 over alone": (
+            noisy.quantile("released", 0.5) / alone.quantile("released", 0.5), None, "", "ratio"),
+        "overload: another caller's calls refused beside the flood": (
+            float(len(noisy.took["shed"]) + len(noisy.took["other"])), 0.0, "lower", ""),
         "overload: short call alone, p50": (fair["alone"], None, "", "s"),
         "overload: short call beside 400 claims, p50 over alone": (fair["beside"] / fair["alone"], 3.0, "lower", "ratio"),
         "overload: answer of 400 claims beside short calls": (fair["long"], None, "", "s"),

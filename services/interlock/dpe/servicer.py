@@ -68,8 +68,9 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
                 "INVALID_PARAMETER", f"lease_ms must be from 1 to {MOST_LEASE_S * 1000:.0f}", param="lease_ms"
             )
         lease_s = request.lease_ms / 1000
-        kept = self._places.keep(request.place_id, lease_s)
-        return dpe_pb2.ReservePlaceResponse(place_id=request.place_id if kept else self._places.reserve(lease_s))
+        if self._places.keep(request.place_id, lease_s):
+            return dpe_pb2.ReservePlaceResponse(place_id=request.place_id)
+        return dpe_pb2.ReservePlaceResponse(place_id=self._places.reserve(lease_s, request.caller))
 
     async def ReleasePlace(  # noqa: N802 - gRPC's name
         self, request: dpe_pb2.ReleasePlaceRequest, context: Any
@@ -123,7 +124,7 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         limit_s = self._limit(context)
         deadline.set(asyncio.get_running_loop().time() + limit_s)
         try:
-            with self._places.judging(place_id), analysing():
+            with self._places.judging(place_id) as who, analysing(who):
                 async with asyncio.timeout(limit_s):
                     return await work
         except TimeoutError:

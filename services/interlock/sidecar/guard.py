@@ -18,8 +18,10 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.policy.v1 import policy_pb2
+from interlock.domain import shares
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.session.session_refusals import refusal as session_refusal
+from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.pictures.recent import RECENT
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers
@@ -76,11 +78,13 @@ class Guard:
         self._settings, self._peers, self._spending = settings, peers, spending
         self._admission, self._leases, self._closing, self._tools = admission, leases, closing, tools
         self._running: set[asyncio.Task[Governed]] = set()
+        self._in_flight: dict[str, int] = {}
+        """Calls by who they are of."""
         self._places = Places(peers.dpe)
 
-    def placed(self, deadline: Deadline) -> AbstractAsyncContextManager[str]:
+    def placed(self, caller: Caller, deadline: Deadline) -> AbstractAsyncContextManager[str]:
         """Hold a place in the dpe for a whole of several windows. Refused with OVERLOADED while there is none."""
-        return self._places.held(deadline)
+        return self._places.held(deadline, caller.sharing)
 
     async def govern(self, call: Call, deadline: Deadline | None = None, *, place_id: str = "") -> Governed:
         """Take *call* through every step and return how it ended, a halt too. It is one window, also where it is a part of a larger task.
@@ -90,10 +94,11 @@ class Guard:
         that the whole holds already.
         """
         if not place_id:
-            self.require_room()
+            self.require_room(call.caller)
         run = Run(call, deadline or Deadline(self._settings.request_timeout_s), time.perf_counter(), place_id=place_id)
         task = asyncio.create_task(self._noted(run))
         self._running.add(task)
+        self._in_flight[call.caller.sharing] = self._in_flight.get(call.caller.sharing, 0) + 1
         IN_FLIGHT.inc()
         task.add_done_callback(partial(self._ended, run))
         try:
@@ -102,19 +107,25 @@ class Guard:
             run.leave()
             raise
 
-    def require_room(self) -> None:
-        """Refuse with OVERLOADED while as many calls are in flight as may be, or while the dpe has just said that it has no place.
+    def require_room(self, caller: Caller) -> None:
+        """Refuse a caller with OVERLOADED while as many calls are in flight as may be, or while the dpe has just said that it has no place.
 
-        The fronts ask before they read a body: under too much load, what is refused must cost next to nothing.
+        Who has less in flight than another comes first (A-38). The fronts ask before they read a body: under too much load, what is
+        refused must cost next to nothing.
         """
-        if len(self._running) >= self._settings.max_in_flight:
-            message = f"{self._settings.max_in_flight} calls are in flight; try again"
+        who, most = caller.sharing, self._settings.max_in_flight
+        if len(self._running) >= most and not shares.admits(who, self._in_flight, most):
+            message = f"{most} calls are in flight; try again"
             raise Refused(Kind.EXHAUSTED, "OVERLOADED", message, retry_after_ms=1000)
-        self._places.require()
+        self._places.require(who)
 
     def _ended(self, run: Run, task: asyncio.Task[Governed]) -> None:
         """Let go of a call. When its caller has left, no one is there to raise to; a defect is logged."""
         self._running.discard(task)
+        who = run.call.caller.sharing
+        self._in_flight[who] -= 1
+        if not self._in_flight[who]:
+            del self._in_flight[who]
         IN_FLIGHT.dec()
         error = None if task.cancelled() else task.exception()
         if error is not None and run.caller_left and not isinstance(error, Refused):
@@ -133,7 +144,7 @@ class Guard:
         """
         own = run.place_id == ""
         if own:
-            run.place_id = await self._places.take(run.deadline)
+            run.place_id = await self._places.take(run.deadline, run.call.caller.sharing)
         try:
             admitted, decided = await self._judged(run)
         finally:

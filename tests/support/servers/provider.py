@@ -130,12 +130,13 @@ class Provider:
 
         self._reply = reply
 
-    def waits_for(self, event: threading.Event, text: str = "The answer is fine.") -> None:
-        """Answer when *event* is set."""
+    def waits_for(self, event: threading.Event, *texts: str) -> None:
+        """Answer when *event* is set, with the next text each time; the last one stays."""
+        waiting = list(texts or ("The answer is fine.",))
 
         async def reply(_request: Request) -> Response:
             await asyncio.to_thread(event.wait, 20)
-            return JSONResponse(completion(message(text)))
+            return JSONResponse(completion(message(waiting.pop(0) if len(waiting) > 1 else waiting[0])))
 
         self._reply = reply
 

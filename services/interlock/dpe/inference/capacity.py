@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from interlock.domain import shares
 
 STANDING_S = 0.5
 """Work that may wait while there is more than can be done, seconds: the queue never empties, and longer ones only delay."""
@@ -16,6 +19,7 @@ MOST_PROMISED_S = 10.0
 FIRST_GUESS_S = 0.1
 """Work of one answer, seconds, before one was measured."""
 _KEPT = 0.9
+_NOTHING = 0.001
 
 
 @dataclass(frozen=True)
@@ -24,10 +28,20 @@ class Demand:
 
     held: int
     """Places that are held."""
-    judging: int
-    """Answers that are being judged, or wait for it."""
-    level: float
-    """Answers admitted that are not worked off yet at the measured rate."""
+    judged: Mapping[str, float] = field(default_factory=dict)
+    """Answers that are being judged, or wait for it, by caller."""
+    levels: Mapping[str, float] = field(default_factory=dict)
+    """Answers admitted that are not worked off yet at the measured rate, by caller."""
+
+    @property
+    def judging(self) -> float:
+        """Answers of all callers that are being judged, or wait for it."""
+        return sum(self.judged.values())
+
+    @property
+    def level(self) -> float:
+        """Answers of all callers that are not worked off yet."""
+        return sum(self.levels.values())
 
 
 @dataclass(frozen=True)
@@ -48,12 +62,12 @@ class Capacity:
         waiting_s = (STANDING_S if standing else BURST_S) + AWAY_SHARE * self.away_s
         return max(float(self.least), self.rate * waiting_s)
 
-    def admits(self, now: Demand, *, standing: bool) -> bool:
-        """Whether one more may be asked for."""
+    def admits(self, now: Demand, who: str = "", *, standing: bool) -> bool:
+        """Whether *who* may ask for one more."""
         if now.held < self.least:
             return True
         room = self.room(standing=standing)
-        return now.level + 1 <= room and now.judging < room
+        return shares.admits(who, now.levels, room) and shares.admits(who, now.judged, math.ceil(room))
 
     def wait_s(self, now: Demand, *, standing: bool) -> float:
         """Return after how many seconds one more is admitted, as far as is known."""
@@ -71,9 +85,11 @@ def rate_of(works_s: Sequence[float]) -> float:
     return len(counted) / max(sum(counted), 1e-6)
 
 
-def drained(level: float, seconds: float, rate: float) -> float:
-    """Return what is left of a level after some time."""
-    return max(0.0, level - seconds * rate)
+def drained(levels: Mapping[str, float], seconds: float, rate: float) -> dict[str, float]:
+    """Return what is left of the levels of callers after some time: each loses the same share."""
+    level = sum(levels.values())
+    left = max(0.0, level - seconds * rate) / level if level else 0.0
+    return {who: each * left for who, each in levels.items() if each * left > _NOTHING}
 
 
 def promised_s(wait_s: float, *, now_s: float, last_s: float, rate: float) -> float:

@@ -1,6 +1,7 @@
-"""Fair turns between analyses: work is cut into slices, and the analyses that wait take turns slice by slice.
+"""Fair turns between analyses: work is cut into slices, and the analyses that wait take turns slice by slice, and their callers too.
 
-One answer may have four hundred claims and another one. In order of arrival the short one would wait for all of the long one.
+One answer may have four hundred claims and another one. In order of arrival the short one would wait for all of the long one, and the
+one answer of a caller for all of a caller who sends many (A-38).
 """
 
 from __future__ import annotations
@@ -30,9 +31,15 @@ _numbers = count()
 
 @dataclass(eq=False)
 class TurnTaker:
-    """One analysis, as turns are counted: the slices that it was served, and its number, which is higher the later it began."""
+    """One analysis, as turns are counted: the slices that it was served, whose it is, and where it stands among those that have begun.
+
+    ``turn`` is how many analyses of its caller were to come before it, from the one on whose turn it was when it came. Of equal turns the
+    lower ``number`` began earlier.
+    """
 
     served: int = 0
+    who: str = ""
+    turn: int = 0
     number: int = field(default_factory=lambda: next(_numbers))
 
     @property
@@ -46,9 +53,9 @@ _present: set[TurnTaker] = set()
 
 
 @contextmanager
-def analysing() -> Iterator[TurnTaker]:
-    """Let the work of the current task, and of the tasks that it starts, count as that of one analysis."""
-    flow = TurnTaker()
+def analysing(who: str = "") -> Iterator[TurnTaker]:
+    """Let the work of the current task, and of the tasks that it starts, count as that of one analysis of a caller."""
+    flow = TurnTaker(who=who, turn=_turn_of(who))
     token = _flow.set(flow)
     _present.add(flow)
     try:
@@ -56,6 +63,12 @@ def analysing() -> Iterator[TurnTaker]:
     finally:
         _present.discard(flow)
         _flow.reset(token)
+
+
+def _turn_of(who: str) -> int:
+    """Return the turn of one more analysis of a caller: behind its own, and not before those whose turn it is (start-time fair queueing)."""
+    now = min((flow.turn for flow in _present), default=0)
+    return max((flow.turn + 1 for flow in _present if flow.who == who), default=now)
 
 
 def current_flow() -> TurnTaker:
@@ -81,20 +94,48 @@ async def paced(work: Iterable[T]) -> list[T]:
 
 
 @dataclass
+class _Rounds:
+    """Analyses that take turns slice by slice: first between callers, then between the analyses of one."""
+
+    _of: dict[str, deque[TurnTaker]] = field(default_factory=dict)
+    """In the order of the callers' turns."""
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    def append(self, of: TurnTaker) -> None:
+        """Line up behind the others of its caller."""
+        self._of.setdefault(of.who, deque()).append(of)
+
+    def popleft(self) -> TurnTaker:
+        """Return whose turn it is; its caller is the last now."""
+        who = next(iter(self._of))
+        waiting = self._of.pop(who)
+        of = waiting.popleft()
+        if waiting:
+            self._of[who] = waiting
+        return of
+
+    def clear(self) -> None:
+        """Drop everyone."""
+        self._of.clear()
+
+
+@dataclass
 class FairQueue(Generic[T]):
     """Slices by analysis, taken in turn. Not safe for use by several threads at once.
 
     While both short and long analyses wait, every other slice is of a short one, so that however many there are of the one sort,
     the other has half of the machine. So it is between the short ones that have just begun and the others. New ones and long ones
-    have one slice each in their turn. The others are served one after the other, the oldest first: if all of them went on side by
-    side, as many as can be judged in time would all end too late.
+    have one slice each in their turn, their callers first. The others are served one after the other, by their turn among those of their
+    caller, the oldest first: if all of them went on side by side, as many as can be judged in time would all end too late.
     """
 
     _waiting: dict[TurnTaker, deque[T]] = field(default_factory=dict)
-    _fresh: deque[TurnTaker] = field(default_factory=deque)
-    _begun: list[tuple[int, TurnTaker]] = field(default_factory=list)
-    """A heap: the oldest comes first."""
-    _long: deque[TurnTaker] = field(default_factory=deque)
+    _fresh: _Rounds = field(default_factory=_Rounds)
+    _begun: list[tuple[int, int, TurnTaker]] = field(default_factory=list)
+    """A heap by turn and number."""
+    _long: _Rounds = field(default_factory=_Rounds)
     _long_next: bool = False
     _begun_next: bool = False
 
@@ -135,7 +176,7 @@ class FairQueue(Generic[T]):
         elif of.served < FRESH:
             self._fresh.append(of)
         else:
-            heappush(self._begun, (of.number, of))
+            heappush(self._begun, (of.turn, of.number, of))
 
     def _whose_turn(self, *, hold_long: bool) -> TurnTaker | None:
         short = bool(self._fresh or self._begun)
@@ -148,4 +189,4 @@ class FairQueue(Generic[T]):
     def _next_short(self) -> TurnTaker:
         begun = bool(self._begun) and (self._begun_next or not self._fresh)
         self._begun_next = not begun
-        return heappop(self._begun)[1] if begun else self._fresh.popleft()
+        return heappop(self._begun)[2] if begun else self._fresh.popleft()

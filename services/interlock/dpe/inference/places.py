@@ -33,10 +33,11 @@ _WEIGHT = 0.1
 
 @dataclass
 class PlaceLease:
-    """One lease: when it was taken and ends, analyses under way, and the work they took, in seconds of the whole machine."""
+    """One lease: when it was taken, when it ends and for which caller, analyses under way, and their work, in seconds of the whole machine."""
 
     taken_s: float
     expires_s: float
+    who: str = ""
     judging: int = 0
     judged: bool = False
     work_s: float = 0.0
@@ -53,7 +54,8 @@ class PlaceLedger:
         self._without: set[str] = set()
         self._works = {f"guess_{number}": capacity.FIRST_GUESS_S for number in range(4)}
         self._rate = capacity.rate_of([*self._works.values()])
-        self._away_s = self._level = 0.0
+        self._away_s = 0.0
+        self._levels: dict[str, float] = {}
         self._at = self._emptied_s = self._promised_s = clock()
 
     @property
@@ -64,20 +66,20 @@ class PlaceLedger:
     def demand(self) -> Demand:
         """Return what is on its way now."""
         self._advance()
-        return Demand(len(self._held), self._judging, self._level)
+        return Demand(len(self._held), self._judged, self._levels)
 
-    def reserve(self, lease_s: float) -> str:
-        """Take a place for at most so many seconds and return its id. Refused with OVERLOADED while there is none."""
+    def reserve(self, lease_s: float, who: str = "") -> str:
+        """Take a place for a caller, for at most so many seconds, and return its id. Refused with OVERLOADED while there is none."""
         self._expire()
         demand, found = self.demand(), self.capacity
         standing = self._at - self._emptied_s > _EMPTY_WITHIN_S
-        if not found.admits(demand, standing=standing):
+        if not found.admits(demand, who, standing=standing):
             RESERVED.labels("refused").inc()
             raise self._refused(found.wait_s(demand, standing=standing))
         RESERVED.labels("taken").inc()
         place_id = "place_" + secrets.token_hex(12)
-        self._held[place_id] = PlaceLease(self._at, self._at + min(lease_s, MOST_LEASE_S), away_since_s=self._at)
-        self._level += 1
+        self._held[place_id] = PlaceLease(self._at, self._at + min(lease_s, MOST_LEASE_S), who, away_since_s=self._at)
+        self._levels[who] = self._levels.get(who, 0.0) + 1
         self._tell()
         return place_id
 
@@ -100,8 +102,8 @@ class PlaceLedger:
         self._tell()
 
     @contextmanager
-    def judging(self, place_id: str) -> Iterator[None]:
-        """Hold a place while an answer is judged. Without one: refused with OVERLOADED where too many are judged without."""
+    def judging(self, place_id: str) -> Iterator[str]:
+        """Hold a place while an answer is judged; yields whose it is. Without one: refused with OVERLOADED where too many are judged without."""
         self._advance()
         place = self._held.get(place_id)
         if place is None:
@@ -113,7 +115,7 @@ class PlaceLedger:
         place.judged = True
         self._tell()
         try:
-            yield
+            yield place.who
         finally:
             self._advance()
             place.judging -= 1
@@ -139,8 +141,13 @@ class PlaceLedger:
         )  # fmt: skip
 
     @property
-    def _judging(self) -> int:
-        return sum(place.judging > 0 for place in self._held.values())
+    def _judged(self) -> dict[str, float]:
+        """How many answers of each caller are judged, or wait for it."""
+        found: dict[str, float] = {}
+        for place in self._held.values():
+            if place.judging:
+                found[place.who] = found.get(place.who, 0.0) + 1
+        return found
 
     def _advance(self) -> None:
         """Let the time that has passed count: as work of the answers being judged, and against the level."""
@@ -152,8 +159,8 @@ class PlaceLedger:
             share = passed * min(len(busy), self._workers) / self._workers / len(busy)
             for place in busy:
                 place.work_s += share
-        self._level = capacity.drained(self._level, passed, self._rate)
-        if self._level < self._workers:
+        self._levels = capacity.drained(self._levels, passed, self._rate)
+        if max(sum(self._levels.values()), len(busy)) < self._workers:
             self._emptied_s = now
 
     def _expire(self) -> None:
@@ -168,7 +175,7 @@ class PlaceLedger:
         place = self._held.pop(place_id)
         self._without.discard(place_id)
         if not place.judged:
-            self._level = max(0.0, self._level - 1)
+            self._levels[place.who] = max(0.0, self._levels.get(place.who, 0.0) - 1)
             return
         self._away_s += _WEIGHT * (place.away_s - self._away_s)
 
@@ -180,7 +187,7 @@ class PlaceLedger:
         self._rate = capacity.rate_of([*self._works.values()])
 
     def _tell(self) -> None:
-        judged = self._judging
+        judged = sum(place.judging > 0 for place in self._held.values())
         HELD.labels("judged").set(judged)
         HELD.labels("away").set(len(self._held) - judged)
         RATE.set(self._rate)

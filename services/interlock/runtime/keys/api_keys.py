@@ -47,6 +47,11 @@ class Caller:
         hashed = hashlib.sha256(self.key.encode()).hexdigest() if self.key else ""
         return tuple(filter(None, (self.digest, hashed))) or ("",)
 
+    @property
+    def sharing(self) -> str:
+        """As whom it shares what there is not enough of: all whom nobody vouches for count as one (A-38)."""
+        return self.scope if self.verified else ""
+
 
 class ApiKeys:
     """Turns an Authorization header into a caller, with or without a list of accepted keys.

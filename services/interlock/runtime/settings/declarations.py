@@ -296,7 +296,7 @@ class SettingDeclarations(BaseSettings):
     # == Sizes and counts
 
     max_in_flight: int = Field(default=1024, ge=1, le=100_000)
-    """Governed calls at once in one sidecar, for its memory; more are OVERLOADED, sooner where the models can judge no more."""
+    """Governed calls at once in one sidecar, for its memory; more are OVERLOADED, first for who has most of them, sooner where the models judge no more."""
     batch_parallel: int = Field(default=4, ge=1, le=1000)
     """Items of one batch that are governed at the same time."""
     max_body_bytes: int = Field(default=4_194_304, ge=1024)

@@ -13,6 +13,7 @@ from interlock.runtime.rpc.peers import DpePeer
 
 OVERLOADED = "OVERLOADED"
 _REMEMBERED_S = 0.1
+_MOST_REMEMBERED = 1000
 
 
 class Places:
@@ -20,42 +21,46 @@ class Places:
 
     def __init__(self, dpe: DpePeer) -> None:
         self._dpe = dpe
-        self._full: tuple[float, Refused] | None = None
+        self._full: dict[str, tuple[float, Refused]] = {}
+        """When a caller was refused last, and with what, the oldest first."""
         self._returning: set[asyncio.Task[None]] = set()
 
-    def require(self) -> None:
-        """Refuse what the dpe refused a moment ago, without asking it. Under too much load a refusal must cost next to nothing."""
-        if self._full is None:
+    def require(self, who: str) -> None:
+        """Refuse a caller whom the dpe refused a moment ago, without asking it. Under too much load a refusal must cost next to nothing."""
+        if who not in self._full:
             return
-        since_s = time.monotonic() - self._full[0]
-        last = self._full[1]
+        at_s, last = self._full[who]
+        since_s = time.monotonic() - at_s
         if since_s * 1000 >= min(_REMEMBERED_S * 1000, last.retry_after_ms):
-            self._full = None
+            del self._full[who]
             return
         left_ms = last.retry_after_ms - round(since_s * 1000)
         raise Refused(last.kind, last.reason, last.message, metadata=last.metadata, retry_after_ms=max(1, left_ms))
 
     @asynccontextmanager
-    async def held(self, deadline: Deadline) -> AsyncIterator[str]:
-        """Hold a place. Refused with OVERLOADED while there is none."""
-        place_id = await self.take(deadline)
+    async def held(self, deadline: Deadline, who: str) -> AsyncIterator[str]:
+        """Hold a place for a caller. Refused with OVERLOADED while there is none."""
+        place_id = await self.take(deadline, who)
         try:
             yield place_id
         finally:
             self.give_back(place_id)
 
-    async def take(self, deadline: Deadline) -> str:
-        """Take a place, to be given back. Refused with OVERLOADED while there is none."""
+    async def take(self, deadline: Deadline, who: str) -> str:
+        """Take a place for a caller, to be given back. Refused with OVERLOADED while there is none."""
         try:
-            return await self._dpe.reserve(deadline)
+            return await self._dpe.reserve(deadline, who)
         except Refused as refused:
             if refused.reason == OVERLOADED:
-                self._full = (time.monotonic(), refused)
+                self._full.pop(who, None)
+                self._full[who] = (time.monotonic(), refused)
+                if len(self._full) > _MOST_REMEMBERED:
+                    del self._full[next(iter(self._full))]
             raise
 
     def give_back(self, place_id: str) -> None:
         """Give a place back without waiting: the caller's answer does not depend on it. Empty: the dpe knows no places."""
-        self._full = None
+        self._full.clear()
         if not place_id:
             return
         task = asyncio.create_task(self._dpe.release(place_id))

@@ -42,7 +42,7 @@ async def embeddings(front: Front, request: Request, reply: ResponseHeaders) -> 
     try:
         caller, asked = read_headers(front, request, delegating=True)
         front.upstream.require()
-        front.guard.require_room()
+        front.guard.require_room(caller)
         deadline = Deadline(front.settings.request_timeout_s)
         named = front.bindings.read(caller.scope, header_lines(request)).said.session_id
         session = await front.sessions.in_standing(caller, asked, named, reply, deadline) or session

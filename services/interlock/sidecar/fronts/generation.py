@@ -31,7 +31,7 @@ async def generate(api: Api, front: Front, request: Request, reply: ResponseHead
         release = await front.releases.release(caller, asked, reply, forms=[form_of(api, given)])
         return await _answered(api, caller, given, _unpacked(release), reply)
     front.upstream.require()
-    front.guard.require_room()
+    front.guard.require_room(caller)
     given = await api.read(caller, await body_of(request, front.settings.max_body_bytes))
     if await front.unmodified(caller, asked, given.chat, reply):
         return Response(status_code=NOT_MODIFIED, headers=headers_of_reply(reply))

@@ -83,8 +83,8 @@ class _Hierarchy:
 
     async def governed(self) -> Governed:
         """Hold one place for all windows: once the plan is paid, no part of it is refused for lack of room."""
-        self._guard.require_room()
-        async with self._guard.placed(self._deadline) as self._place_id:
+        self._guard.require_room(self._call.caller)
+        async with self._guard.placed(self._call.caller, self._deadline) as self._place_id:
             return await self._windows()
 
     async def _windows(self) -> Governed:

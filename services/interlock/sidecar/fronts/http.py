@@ -172,7 +172,7 @@ async def _batch(front: Front, request: Request, reply: ResponseHeaders) -> Resp
     """Govern several chat requests, each in a window of its own; one that is refused does not stop the others."""
     caller, asked = read_headers(front, request, delegating=True)
     front.upstream.require()
-    front.guard.require_room()
+    front.guard.require_room(caller)
     data = await body_of(request, front.settings.max_body_bytes)
     given = strictjson.loads(data, max_depth=front.settings.max_json_depth)
     binding = front.bindings.read(caller.scope, header_lines(request), cookies=True)

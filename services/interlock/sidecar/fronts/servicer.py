@@ -115,7 +115,7 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
         if releasing(asked):
             release, outcome = await self._released(caller, asked, reply, held.CHAT, held.STREAM)
             return sidecar_pb2.DispatchResponse(chat_response=release.held.body, outcome=outcome)
-        self.front.guard.require_room()
+        self.front.guard.require_room(caller)
         chat = self.front.read_chat(request.chat_request)
         if await self.front.unmodified(caller, asked, chat, reply, given=_given(request)):
             held_already = sidecar_pb2.Outcome(
@@ -145,7 +145,7 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
             if releasing(asked):
                 _, outcome = await self._released(caller, asked, reply, held.TEXT)
                 return sidecar_pb2.CheckResponse(outcome=outcome)
-            self.front.guard.require_room()
+            self.front.guard.require_room(caller)
             binding = self.front.bindings.read(caller.scope, _metadata(context))
             governed = await self.front.text(
                 caller, asked, reply, text=request.text, given=_given(request), binding=binding
@@ -201,7 +201,7 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
         async with _trailing(context) as reply:
             caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
             self.front.upstream.require()
-            self.front.guard.require_room()
+            self.front.guard.require_room(caller)
             binding = self.front.bindings.read(caller.scope, _metadata(context))
             items = [self._item(caller, binding, item) for item in request.items]
             batched = await govern_batch(self.front, caller, asked, items, reply)

@@ -96,7 +96,7 @@ class StreamLease:
         if not before:
             return
         try:
-            self._run.place_id = await self._peers.dpe.reserve(self._deadline, before)
+            self._run.place_id = await self._peers.dpe.reserve(self._deadline, self._run.call.caller.sharing, before)
         except Refused as refused:
             log.info("stream.place_not_kept", window_id=self._opened.window_id, reason=refused.reason)
             return

@@ -24,7 +24,7 @@ def test_there_is_always_room_for_what_keeps_the_workers_busy(workers, rate, hel
     """However bad the measurement was: a wrong figure never closes the door for good."""
     found = Capacity(workers, rate)
     if held < found.least:
-        assert found.admits(Demand(held, held, level), standing=True)
+        assert found.admits(Demand(held, {"": held}, {"": level}), standing=True)
 
 
 @pytest.mark.finding("F-20")
@@ -32,11 +32,11 @@ def test_there_is_always_room_for_what_keeps_the_workers_busy(workers, rate, hel
 def test_after_the_time_that_is_told_there_is_room(rate, level, judging):
     """Where nothing else comes and answers end at the measured rate, a call that comes back then is admitted."""
     found = Capacity(2, rate)
-    now = Demand(held=max(judging, 7), judging=judging, level=level)
+    now = Demand(held=max(judging, 7), judged={"": judging}, levels={"": level})
     if found.admits(now, standing=True):
         return
     wait_s = found.wait_s(now, standing=True)
-    left = Demand(now.held, max(0, judging - int(wait_s * rate + 1e-6)), drained(level, wait_s, rate))
+    left = Demand(now.held, {"": max(0, judging - int(wait_s * rate + 1e-6))}, drained(now.levels, wait_s, rate))
 
     assert left.level + 1 <= found.room(standing=True) + 1e-6 * max(1.0, level)
     assert left.judging < found.room(standing=True) + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 
@@ -68,6 +69,33 @@ def test_many_alike_end_one_after_the_other(count, slices):
     assert len(order) == count * slices
     assert ends == sorted(ends)
     assert all(one <= (number + 1) * slices + count * FRESH for number, one in enumerate(ends))
+
+
+@pytest.mark.parametrize("served", [0, FRESH, LONG_AFTER], ids=["just begun", "begun", "long"])
+def test_one_answer_of_a_caller_does_not_wait_for_all_of_another(served):
+    """Whatever both are: the one with a single answer has half, or comes behind the first of the other (A-38)."""
+    queue: FairQueue[str] = FairQueue()
+    with contextlib.ExitStack() as present:
+        loud = [present.enter_context(analysing("loud")) for _ in range(20)]
+        quiet = present.enter_context(analysing("quiet"))
+        for of, name in [*((of, "loud") for of in loud), (quiet, "quiet")]:
+            of.served = served
+            for _ in range(20):
+                queue.put(of, name)
+        first = [queue.take() for _ in range(40)]
+
+    assert first.count("quiet") == 20
+
+
+def test_the_answers_of_one_caller_come_in_their_order():
+    """Turns are counted from the one on whose turn it is: a caller who was away has none saved up, and none to make good."""
+    with analysing("a") as first, analysing("a") as second, analysing("b") as other, analysing("a") as third:
+        turns = [one.turn for one in (first, second, other, third)]
+    with analysing("a") as again:
+        pass
+
+    assert turns == [0, 1, 0, 2]
+    assert again.turn == 0
 
 
 def test_one_that_has_just_begun_waits_for_one_slice_of_older_ones_each_time():

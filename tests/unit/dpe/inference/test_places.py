@@ -29,12 +29,12 @@ def places(clock: Clock) -> PlaceLedger:
     return PlaceLedger(workers=1, clock=clock)
 
 
-def filled(places: PlaceLedger, lease_s: float = 60.0) -> tuple[list[str], Refused]:
+def filled(places: PlaceLedger, lease_s: float = 60.0, who: str = "") -> tuple[list[str], Refused]:
     """Take places until there is none."""
     taken: list[str] = []
     while True:
         try:
-            taken.append(places.reserve(lease_s))
+            taken.append(places.reserve(lease_s, who))
         except Refused as refused:
             return taken, refused
 
@@ -204,3 +204,37 @@ def test_a_place_that_is_kept_outlives_its_lease(places, clock):
 
     assert (kept, later) == ((True, True), (False, True))
     assert places.demand().held == 1
+
+
+def test_a_caller_that_fills_the_house_shuts_nobody_out(places, clock):
+    """Another is let in, up to as much as the first has; the first is refused meanwhile."""
+    loud, _ = filled(places, who="loud")
+    quiet, refused = filled(places, who="quiet")
+    with pytest.raises(Refused):
+        places.reserve(60.0, "loud")
+
+    assert refused.reason == "OVERLOADED"
+    assert len(loud) / 3 <= len(quiet) <= len(loud)
+
+
+def test_callers_that_keep_coming_are_judged_alike(clock):
+    """A flood of one, and another that sends a third of what can be judged: that one is never refused."""
+    places, refused, judged = PlaceLedger(1, clock), 0, {"loud": 0, "quiet": 0}
+    waiting: list[tuple[str, str]] = []
+    for tick in range(3000):
+        clock.now += 0.01
+        for who in ["loud"] * 3 + ["quiet"] * (tick % 30 == 0):
+            try:
+                waiting.append((who, places.reserve(60.0, who)))
+            except Refused:
+                refused += who == "quiet"
+        if tick % 10 == 0 and waiting:
+            who, place = waiting.pop(next((n for n, one in enumerate(waiting) if one[0] == "quiet"), 0))
+            with places.judging(place) as whose:
+                clock.now += 0.1
+            assert whose == who
+            places.release(place)
+            judged[who] += 1
+
+    assert refused == 0
+    assert judged["loud"] > judged["quiet"] > 50

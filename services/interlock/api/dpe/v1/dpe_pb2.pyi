@@ -116,21 +116,27 @@ class ReservePlaceRequest(_message.Message):
 
     LEASE_MS_FIELD_NUMBER: _builtins.int
     PLACE_ID_FIELD_NUMBER: _builtins.int
+    CALLER_FIELD_NUMBER: _builtins.int
     lease_ms: _builtins.int
     """Time after which the place ends by itself, milliseconds, from 1 to 900000: what is left of the call's deadline."""
     place_id: _builtins.str
     """Place that the call holds and keeps for so long from now on, while its answer comes in; one that has ended is taken anew. Absent: a
     place is taken.
     """
+    caller: _builtins.str
+    """Scope of the caller that the place is for. Where there is not room for all, who holds less comes first, and the answers of callers are
+    judged in turn. Absent: a caller like the others without a name.
+    """
     def __init__(
         self,
         *,
         lease_ms: _builtins.int = ...,
         place_id: _builtins.str = ...,
+        caller: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["lease_ms", b"lease_ms", "place_id", b"place_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "lease_ms", b"lease_ms", "place_id", b"place_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

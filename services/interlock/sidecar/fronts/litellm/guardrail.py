@@ -70,7 +70,7 @@ class Guardrail:
     async def _request(self, question: GuardrailQuestion, caller: Caller, size: int, reply: ResponseHeaders) -> None:
         """Refuse a request that cannot be governed, or whose agent, caller or session may not go on: its provider is not asked."""
         front, asked = self._front, headers.read(question.lines)
-        front.guard.require_room()
+        front.guard.require_room(caller)
         checked = chat.read(question.chat, front.settings)
         named = front.bindings.read(caller.scope, question.lines, checked).said.session_id
         await front.sessions.in_standing(caller, asked, named, reply, Deadline(front.settings.rpc_timeout_s))
