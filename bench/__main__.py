@@ -26,6 +26,7 @@ BENCHES = (
     "sensitive",
     "sidecar",
     "overload",
+    "console",
     "path",
     "binding",
     "bus",

@@ -39,6 +39,7 @@ class Provider:
 
     calls: int = 0
     url: str = ""
+    wait_s: float = PROVIDER_S
 
     async def start(self) -> None:
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -52,7 +53,7 @@ class Provider:
                 )
                 asked = json.loads(await reader.readexactly(size))
                 self.calls += 1
-                await asyncio.sleep(PROVIDER_S)
+                await asyncio.sleep(self.wait_s)
                 body = json.dumps(_completion(asked["messages"][-1]["content"].split("SAY: ")[1])).encode()
                 writer.write(
                     b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"

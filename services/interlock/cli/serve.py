@@ -242,9 +242,7 @@ class _Process:
         opened = open_oversight(self.settings, mesh, readiness, lambda: running_parts(self.settings), http_port=listener.getsockname()[1], loaded=self._loaded)  # fmt: skip
         await self._serve_grpc("oversight", opened.service)
         await self._serve_http("oversight_http", opened.http_app, listener, front=True)
-        link.write(self.settings.state_dir, opened.link)
-        self._ends.callback(link.remove, self.settings.state_dir, opened.link)
-        self._say("  console: `interlock console` prints the link that signs you in")
+        self._say(f"  console: {link.offered(self.settings, opened.link, self._ends)}")
 
     def _or_aside(self, name: str) -> socket.socket:
         """Listen on a port of the settings. If another mesh on this machine has the default port, use any free port."""

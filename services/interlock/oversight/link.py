@@ -5,13 +5,15 @@ from __future__ import annotations
 import hmac
 import json
 import os
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlencode
 
 import structlog
 
-from interlock.domain.errors import unavailable
+from interlock.domain.errors import forbidden, unavailable
+from interlock.runtime.settings.model import Settings
 
 log = structlog.get_logger()
 
@@ -43,8 +45,25 @@ def write(folder: Path, link: ConsoleLink) -> None:
         log.warning("console.no_link", path=str(path), error=type(error).__name__)
 
 
-def read(folder: Path) -> ConsoleLink:
-    """Return the link of the process that runs over a state folder. Refused with CONSOLE_NOT_RUNNING."""
+def offered(settings: Settings, link: ConsoleLink, ends: AsyncExitStack) -> str:
+    """Write the file until *ends*, where the link is a way to sign in, and return in words how to come in."""
+    if not is_open(settings):
+        return f"{link.origin}, by the ways of sign_in_ways"
+    write(settings.state_dir, link)
+    ends.callback(remove, settings.state_dir, link)
+    return "`interlock console` prints the link that signs you in"
+
+
+def is_open(settings: Settings) -> bool:
+    """Whether the link is a way to sign in."""
+    return "link" in settings.sign_in_ways.split(",")
+
+
+def read(settings: Settings) -> ConsoleLink:
+    """Return the link of the process that runs over the settings' state folder. Refused with CONSOLE_NOT_RUNNING or SIGN_IN_WAY_OFF."""
+    folder = settings.state_dir
+    if not is_open(settings):
+        raise forbidden("SIGN_IN_WAY_OFF", "nobody signs in by the link here", hint="the setting sign_in_ways")
     try:
         found = json.loads((folder / FILE).read_text())
         return ConsoleLink(str(found["origin"]), str(found["secret"]))

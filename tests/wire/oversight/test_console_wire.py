@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from contextlib import AsyncExitStack
 
+import httpx
 import pytest
 import pytest_asyncio
 
 from interlock.api.dpe.v1 import dpe_pb2
+from interlock.domain.errors import Refused
 from interlock.oversight import link
 from interlock.oversight.link import ConsoleLink
+from interlock.runtime.settings.model import Settings
 from interlock.sidecar import requests
 from tests.support.sidecar.oversight import reviewed_world
 from tests.support.sidecar.sidecar import a_report, token_of
@@ -270,9 +274,36 @@ async def test_the_link_is_in_a_file_of_its_owner(tmp_path):
     link.write(tmp_path, made)
 
     assert (tmp_path / link.FILE).stat().st_mode & 0o777 == 0o600
-    assert link.read(tmp_path) == made
+    assert link.read(Settings(state_dir=tmp_path)) == made
     assert made.url("a b").startswith("http://127.0.0.1:7075/sign-in#viewer=a+b&secret=")
     link.remove(tmp_path, ConsoleLink("http://127.0.0.1:7075", "another"))
     assert (tmp_path / link.FILE).exists()
     link.remove(tmp_path, made)
     assert not (tmp_path / link.FILE).exists()
+
+
+async def test_where_the_link_is_no_way_in_there_is_none(tmp_path):
+    """Nothing is written, nothing is promised, and who asks for it is told why."""
+    settings = Settings(state_dir=tmp_path, sign_in_ways="key")
+    async with AsyncExitStack() as ends:
+        said = link.offered(settings, ConsoleLink("http://127.0.0.1:7075", "secret"), ends)
+        assert not (tmp_path / link.FILE).exists()
+    with pytest.raises(Refused, match="SIGN_IN_WAY_OFF"):
+        link.read(settings)
+
+    assert said.startswith("http://127.0.0.1:7075,")
+    assert "secret" not in said
+
+
+async def test_an_open_page_reads_the_part_that_changes(world):
+    """Without the frame around it and the form in it; a look is refused to nobody less than for the whole page."""
+    part = await world.oversight.client.get("/sessions", headers={"x-interlock-part": "fresh"})
+    whole = await world.oversight.client.get("/sessions")
+    nobody = await httpx.AsyncClient(base_url=world.oversight.http, trust_env=False).get(
+        "/sessions", headers={"x-interlock-part": "fresh"}
+    )
+
+    assert part.text.startswith('<div id="fresh" data-live>')
+    assert part.text in whole.text
+    assert "csrf" not in part.text
+    assert nobody.status_code in {302, 303, 401}

@@ -81,7 +81,8 @@ class SqlReader(ABC):
         """Return up to *limit* sessions before a place, the latest first, of at most *looked* ones; and where to go on, if there is more."""
         before = min(before, (search.until or LAST[0], ""))
         with self._snapshot() as connection:
-            last = connection.execute(searching.FLOOR, (*before, looked - 1)).fetchone()
+            # To count so many off takes longer than a page, which finds its own end where every session is wanted.
+            last = connection.execute(searching.FLOOR, (*before, looked - 1)).fetchone() if search.is_narrow else None
             floor = (rows.text(last[0]), rows.text(last[1])) if last else ("", "")
             statement, names = searching.sessions_statement(search, limit + 1, before, max(floor, (search.since, "")))
             found = [

@@ -34,6 +34,11 @@ class SessionSearch:
     last_risk: int = 0
     """Number of a risk level."""
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether sessions have to be looked at that are not wanted: others are counted off by their time alone."""
+        return bool(self.mentioning or self.outcome or self.last_risk)
+
 
 class FoundSession(NamedTuple):
     """A session, when it began, the data of its first event, and all that became of it."""

@@ -22,10 +22,10 @@ def console(open_it: bool = OPEN, viewer: str = VIEWER, output: Output = Format.
     """Print the link to the live console of the process that runs over this state folder.
 
     It shows sessions, trees, windows and callers' budgets, in the role of INTERLOCK_CONSOLE_LINK_ROLE, and decides no held answer.
-    Exit 0: printed. 2: no such process.
+    Exit 0: printed. 2: no such process, or the link is no way to sign in here.
     """
     with refusals(output):
-        found = link.read(load().state_dir)
+        found = link.read(load())
     url = found.url(viewer or re.sub(r"[^A-Za-z0-9._@+-]", "-", getpass.getuser())[:128] or "operator")
     if output is Format.JSON:
         print_json({"origin": found.origin, "url": url})

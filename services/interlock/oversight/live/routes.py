@@ -20,6 +20,7 @@ from interlock.oversight.live import (
     stopping,
     would_haves,
 )
+from interlock.oversight.live.parts import shared
 from interlock.oversight.site import Endpoint, Site, html, view_of
 from interlock.runtime.pictures import picture
 
@@ -80,14 +81,14 @@ async def _figures(site: Site, request: Request) -> Response:
 
 
 ROUTES: dict[str, Endpoint] = {
-    "/sessions": _sessions,
+    "/sessions": shared(_sessions),
     "/sessions/{session_id}": _session,
     "/sessions/{session_id}/dag.svg": _graph,
     "/windows/{window_id}": _window,
     "/events": _events,
     "/policy": _policy,
     "/kernels": stopping.kernel,
-    "/figures": _figures,
+    "/figures": shared(_figures),
     **decided.ROUTES,
     **settings.ROUTES,
     **would_haves.ROUTES,

@@ -20,7 +20,9 @@ function isBusy(part) {
 
 async function update(part) {
   if (isBusy(part) || document.hidden) return;
-  const answer = await fetch(location.href, { credentials: "same-origin", cache: "no-store", redirect: "error" });
+  const answer = await fetch(location.href, {
+    credentials: "same-origin", cache: "no-store", redirect: "error", headers: { "x-interlock-part": "fresh" },
+  });
   if (!answer.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const fresh = page.getElementById("fresh");
