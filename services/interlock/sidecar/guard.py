@@ -18,9 +18,9 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.policy.v1 import policy_pb2
-from interlock.domain import shares
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.session.session_refusals import refusal as session_refusal
+from interlock.runtime.keys import shares
 from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.pictures.recent import RECENT
 from interlock.runtime.rpc.deadline import Deadline

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from interlock.domain import shares
+from interlock.runtime.keys import shares
 
 STANDING_S = 0.5
 """Work that may wait while there is more than can be done, seconds: the queue never empties, and longer ones only delay."""

@@ -192,10 +192,7 @@ class DpePeer(ServicePeer):
         self._stub, self._place_timeout_s = stub, place_timeout_s
 
     async def reserve(self, deadline: Deadline, caller: str, place_id: str = "") -> str:
-        """Take a place for a caller's scope until the deadline, or keep the named one, and return its id; empty from an older engine.
-
-        Refused with OVERLOADED.
-        """
+        """Take a place for a caller until the deadline, or keep the named one; empty from an older engine. Refused with OVERLOADED."""
         lease_ms = max(1, min(_LONGEST_LEASE_MS, math.ceil(deadline.left_s * 1000)))
         request = dpe_pb2.ReservePlaceRequest(lease_ms=lease_ms, place_id=place_id, caller=caller)
         try:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.domain.shares import admits
+from interlock.runtime.keys.shares import admits
 
 pytestmark = pytest.mark.req("SVC-3")
 
