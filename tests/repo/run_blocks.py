@@ -84,6 +84,7 @@ _INSTALLS = "it installs into .venv first; what it starts then is run by tests/e
 
 LISTED: Mapping[str, str] = {
     "README.md: make demo": f"{_INSTALLS}/test_demo.py",
+    "README.md: uvx --from '.[demo]' interlock demo": "it wants uv and a network; tests/repo/test_wheel.py installs the wheel, and tests/e2e/test_demo.py runs its demonstration",
     "README.md: make demo-tree": f"{_INSTALLS}/test_demo_tree.py",
     "README.md: make test-quick": _SUITES,
     "CONTRIBUTING.md: make test-quick": _SUITES,

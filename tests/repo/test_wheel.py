@@ -50,6 +50,24 @@ def test_the_wheel_holds_every_file_of_the_package(wheel):
         assert any(name.endswith(kind) for name in held), kind
 
 
+def test_the_wheel_tells_what_it_is_and_brings_its_interface(wheel):
+    """Types for a checker, protos and descriptors for other languages; links and classifiers for whoever finds it."""
+    archive = zipfile.ZipFile(wheel)
+    held = set(archive.namelist())
+    about = archive.read(next(name for name in held if name.endswith(".dist-info/METADATA"))).decode()
+    protos = {f"interlock/_protos/{path.relative_to(ROOT / 'protos')}" for path in (ROOT / "protos").rglob("*.proto")}
+
+    assert {"interlock/py.typed", "interlock/api/descriptors.binpb", *protos} <= held
+    assert len(protos) > 5
+    for line in (
+        "Project-URL: Homepage,",
+        "Classifier: Typing :: Typed",
+        "Requires-Python: >=3.11",
+        "License-Expression: Apache-2.0",
+    ):
+        assert line in about, line
+
+
 def test_the_installed_command_tells_its_version(installed, tmp_path):
     """``interlock --version`` works outside the repository."""
     assert "0.1.0" in run(installed / "interlock", "--version", cwd=tmp_path)
