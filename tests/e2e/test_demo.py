@@ -9,7 +9,9 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from urllib.parse import parse_qsl
 
+import httpx
 import psutil
 import pytest
 
@@ -21,9 +23,9 @@ STAGES = ("1", "2", "3a", "3b", "3c", "4", "5", "6", "7", "8", "9", "10", "11", 
 pytestmark = [pytest.mark.models, pytest.mark.timeout(240)]
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: str, **more: str) -> subprocess.Popen[str]:
     """Start the demonstration in *folder*, in a pipe and without colour."""
-    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80", "TMPDIR": str(folder)}
+    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80", "TMPDIR": str(folder), **more}
     return subprocess.Popen(
         [*COMMAND, "demo", *arguments], cwd=folder, env=env, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -128,6 +130,41 @@ def test_a_stop_leaves_nothing_behind(tmp_path):
     assert process.returncode == 130, said
     assert not alive
     assert not list(tmp_path.glob("interlock-demo-*"))
+
+
+@pytest.mark.long
+@pytest.mark.req("OBS-5")
+def test_left_open_it_is_looked_at_until_it_is_stopped(tmp_path):
+    """The printed link signs in to a console with the conversation in it; Ctrl-C ends everything, with every promise kept."""
+    process = start(tmp_path, "--open", "-o", "json", BROWSER="true")
+    assert process.stderr
+    said = ""
+    while (line := process.stderr.readline()) and "#viewer=" not in line:
+        said += line
+    origin, _, given = line.strip().partition("/sign-in#")
+    with httpx.Client(base_url=origin, follow_redirects=True, trust_env=False) as browser:
+        browser.post("/sign-in", data=dict(parse_qsl(given)), headers={"origin": origin}).raise_for_status()
+        sessions = browser.get("/sessions").text
+        halted = browser.get("/sessions?outcome=halted").text
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    _, alive = psutil.wait_procs(children, timeout=20)
+
+    assert process.returncode == 0, said
+    assert json.loads(out)["broken"] == []
+    assert sessions.count('href="/sessions/crp_sess_') >= 2
+    assert 'href="/sessions/crp_sess_' in halted
+    assert children and not alive
+
+
+def test_only_the_conversation_stays_open(tmp_path):
+    """Another demonstration with --open is refused before anything starts."""
+    process = start(tmp_path, "--tree", "--open")
+    _, said = process.communicate(timeout=60)
+
+    assert process.returncode == 2
+    assert "--open" in said
 
 
 @pytest.mark.req("DPE-16", "BUD-5")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,9 @@ def demo(
     tree: Annotated[bool, typer.Option("--tree", help="Run a tree of agents instead of one agent.")] = False,
     kernel: Annotated[bool, typer.Option("--kernel", help="Run five agents that share one kernel.")] = False,
     decide: Annotated[bool, typer.Option("--decide", help="Run a search that four agents advise.")] = False,
+    open_it: Annotated[
+        bool, typer.Option("--open", help="Leave it running, with its console open, until Ctrl-C.")
+    ] = False,
 ) -> None:
     """Run a recorded conversation through the whole mesh and show every decision.
 
@@ -24,13 +28,16 @@ def demo(
     With --kernel: five processes share a budget of actions; one is killed in the middle of a saga, all are stopped. Beside it the same on
     clampai, where that is installed.
     With --decide: a real search for hyper-parameters, steered by four agents, of which one is killed; beside it without agents.
+    With --open: the conversation stays, to be looked at in the live console; the link is printed and opened.
 
     Needs no key and no network. Exit 0: every promise of the demonstration held. 1: one did not. With -o json the
     conversation is shown on standard error, and one JSON document goes to standard output.
 
-    Examples: interlock demo | interlock demo --tree | interlock demo --kernel | NO_COLOR=1 interlock demo | interlock demo -o json
+    Examples: interlock demo | interlock demo --tree | interlock demo --open | NO_COLOR=1 interlock demo | interlock demo -o json
     """
-    run = _chosen(tree=tree, kernel=kernel, decide=decide)
+    if open_it and (tree or kernel or decide):
+        raise typer.BadParameter("the conversation alone stays open", param_hint="--open")
+    run = _chosen(tree=tree, kernel=kernel, decide=decide, stays=open_it)
     from interlock.demo.mesh import MeshFailedError, interrupt_on_stop
     from interlock.demo.view import console
 
@@ -52,7 +59,7 @@ def demo(
         raise typer.Exit(NEGATIVE)
 
 
-def _chosen(*, tree: bool, kernel: bool, decide: bool) -> Callable[[Any], Any]:
+def _chosen(*, tree: bool, kernel: bool, decide: bool, stays: bool) -> Callable[[Any], Any]:
     """Import and return the demonstration. Ends with REFUSED where its packages are not installed."""
     try:
         if decide:
@@ -74,4 +81,4 @@ def _chosen(*, tree: bool, kernel: bool, decide: bool) -> Callable[[Any], Any]:
         needed, extra = ("Optuna and scikit-learn", "decide") if decide else ("the openai client", "demo")
         typer.echo(f"interlock demo needs {needed}: pip install 'interlock[{extra}]'", err=True)
         raise typer.Exit(REFUSED) from None
-    return alone
+    return partial(alone, stays=stays)

@@ -134,6 +134,11 @@ class DemoMesh:
                 return waited
         raise self.failed("it did not become ready")
 
+    def wait_for_end(self) -> None:
+        """Wait until its process has ended."""
+        if self._process is not None:
+            self._process.wait()
+
     def failed(self, why: str) -> MeshFailedError:
         """Return the error for a failed mesh, with the end of its log."""
         return MeshFailedError("\n".join([why, *self._lines()[-LOG_LINES:]]))

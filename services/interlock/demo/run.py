@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
 import secrets
 import sys
 import tempfile
+import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,8 +46,8 @@ class DemoRun:
         return {"windows": [summary(window) for window in self.windows], "broken": self.broken}
 
 
-def run(out: Console) -> DemoRun:
-    """Show the whole demonstration on *out*."""
+def run(out: Console, *, stays: bool = False) -> DemoRun:
+    """Show the whole demonstration on *out*. With *stays* its console is open until Ctrl-C."""
     recording, key = load(), secrets.token_hex(16)
     replay = Replay(recording, api_key=key)
     with tempfile.TemporaryDirectory(prefix="interlock-demo-") as folder, RunningProvider(replay) as provider:
@@ -78,7 +80,9 @@ def run(out: Console) -> DemoRun:
             failures += broken(windows, provider_calls=calls, recorded_calls=recorded, crp_headers=replay.crp_headers)
             failures += _verify(out, mesh, windows)
             failures += start_anew(out, mesh, recording.passage, windows, replay)
-    _attach(out)
+            if stays:
+                _stay(out, mesh)
+    _attach(out, stays=stays)
     return DemoRun(windows, failures)
 
 
@@ -165,9 +169,27 @@ def _verify(out: Console, mesh: DemoMesh, windows: list[DemoWindow]) -> list[str
     return [] if valid else ["audit verify did not find a valid chain"]
 
 
-def _attach(out: Console) -> None:
+def _stay(out: Console, mesh: DemoMesh) -> None:
+    """Open the console of the demonstration, and let it run until Ctrl-C."""
+    said = mesh.command("console")
+    if said.returncode:
+        raise mesh.failed(said.stderr)
+    link = said.stdout.strip()
+    out.print(Text("\nThe console, with this conversation in it:", style="bold"))
+    out.print(link, soft_wrap=True, markup=False, highlight=False)
+    out.print("It runs until Ctrl-C.")
+    webbrowser.open(link)
+    with contextlib.suppress(KeyboardInterrupt):
+        mesh.wait_for_end()
+        raise mesh.failed("it ended by itself")
+
+
+def _attach(out: Console, *, stays: bool) -> None:
     command = Path(sys.prefix) / "bin" / "interlock"
     shown = command.relative_to(Path.cwd()) if command.is_relative_to(Path.cwd()) else command
+    if not stays:
+        out.print(Text("\nLook at it in the console:", style="bold"))
+        out.print(f"{shown} demo --open", soft_wrap=True, markup=False)
     out.print(Text("\nYour own agent:", style="bold"))
     out.print(
         f"INTERLOCK_UPSTREAM_BASE_URL=https://api.openai.com/v1 {shown} serve   # then, for the agent: "
