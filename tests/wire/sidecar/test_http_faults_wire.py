@@ -146,6 +146,7 @@ async def test_an_answer_that_cannot_be_analysed_is_not_released(tmp_path, upstr
     assert (refused.status_code, reason_of(refused)) == (status, reason)
     assert "fine" not in refused.text
     assert "secret" not in refused.text
+    assert refused.json()["error"]["type"] == ("invalid_request_error" if status == 413 else "server_error")
     assert refused.headers["crp-context-session-id"] == first.headers["crp-context-session-id"]
     assert (again.status_code, again.headers["crp-agent-safety-budget"]) == (200, "1.00")
     assert "DISPATCH_FAILED" in events

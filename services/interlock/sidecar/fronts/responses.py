@@ -56,6 +56,9 @@ _TYPES: Mapping[Kind, str] = {
 ErrorShape = Callable[[dict[str, Any], int], dict[str, Any]]
 """Makes the body of a refusal and its status into an error of the API that was called."""
 
+TOO_LARGE = 413
+"""What is too large comes to nothing however often it is sent: it is no matter of a rate."""
+
 SAFE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 
@@ -119,7 +122,9 @@ def _with_numbers(value: Any) -> Any:
 def _error(refused: Refused) -> dict[str, Any]:
     ours = {
         "message": refused.message,
-        "type": _TYPES.get(refused.kind, "server_error"),
+        "type": "invalid_request_error"
+        if status_of(refused) == TOO_LARGE
+        else _TYPES.get(refused.kind, "server_error"),
         "param": refused.metadata.get("param"),
         "code": refused.reason.lower(),
     }
