@@ -27,6 +27,7 @@ BENCHES = (
     "sidecar",
     "overload",
     "console",
+    "envoy",
     "path",
     "binding",
     "bus",

@@ -164,7 +164,20 @@ async def test_a_full_database_refuses_the_whole_transaction_and_recovers(servic
     await in_writer(service, f"PRAGMA max_page_count = {pages + 2}")
 
     big = event(data='{"x":"' + "x" * 40_000 + '"}')
-    answers = await asyncio.gather(service.record(event()), service.record(big), service.record(event()))
+    begun, go = threading.Event(), threading.Event()
+
+    def hold(_writing: object) -> None:
+        begun.set()
+        go.wait(20)
+
+    held = asyncio.ensure_future(service.appender.submit(hold))  # so that the three are of one commit
+    await asyncio.to_thread(begun.wait, 20)
+    writing = [asyncio.ensure_future(service.record(each)) for each in (event(), big, event())]
+    while len(service.appender._waiting) < len(writing):
+        await asyncio.sleep(0.005)
+    go.set()
+    await held
+    answers = await asyncio.gather(*writing)
 
     assert {(a.refusal.kind, a.refusal.reason) for a in answers} == {(UNAVAILABLE, "AUDIT_STORE_FULL")}
     assert all(answer.refusal.retry_after_ms for answer in answers)

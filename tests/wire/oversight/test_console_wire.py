@@ -299,9 +299,8 @@ async def test_an_open_page_reads_the_part_that_changes(world):
     """Without the frame around it and the form in it; a look is refused to nobody less than for the whole page."""
     part = await world.oversight.client.get("/sessions", headers={"x-interlock-part": "fresh"})
     whole = await world.oversight.client.get("/sessions")
-    nobody = await httpx.AsyncClient(base_url=world.oversight.http, trust_env=False).get(
-        "/sessions", headers={"x-interlock-part": "fresh"}
-    )
+    async with httpx.AsyncClient(base_url=world.oversight.http, trust_env=False) as stranger:
+        nobody = await stranger.get("/sessions", headers={"x-interlock-part": "fresh"})
 
     assert part.text.startswith('<div id="fresh" data-live>')
     assert part.text in whole.text

@@ -199,4 +199,4 @@ class _Old:
 
 async def test_a_dpe_that_knows_no_places_is_asked_without_one():
     """Sidecars are updated before the dpe, or after it."""
-    assert await DpePeer(_Old(), 1.0, 1.0).reserve(Deadline(5.0)) == ""
+    assert await DpePeer(_Old(), 1.0, 1.0).reserve(Deadline(5.0), "caller") == ""

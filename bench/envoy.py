@@ -1,0 +1,96 @@
+"""What a call through Envoy and ``ext_proc`` adds, beside what the HTTP front adds: the same sidecar, the same provider, one run.
+
+    python -m bench.envoy
+
+`interlock serve` runs with its defaults; calls are one after the other, each in a session of its own, with one answer, so that its report
+is remembered and the way is what is measured. The provider asked directly, through the HTTP front, and through the real Envoy that asks
+the sidecar have their turns in interleaved rounds. Times are medians of the rounds' p50.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import httpx
+
+from bench.overload import Provider
+from tests.support.servers.envoy import RunningEnvoy
+from tests.support.servers.ports import free_port
+
+ROUNDS, CALLS, WARM = 10, 40, 20
+_numbers = itertools.count()
+
+
+async def rounds(urls: dict[str, str]) -> dict[str, float]:
+    """Return the median of each way's p50, milliseconds."""
+    found: dict[str, list[float]] = {name: [] for name in urls}
+    async with httpx.AsyncClient(timeout=60) as client:
+        for number in range(ROUNDS + 1):
+            for name in sorted(urls, reverse=number % 2 == 0):
+                took = []
+                for _ in range(CALLS if number else WARM):
+                    asked = f"Question {next(_numbers)}: what was done?\n\nSAY: The pump was replaced."
+                    body = {"model": "m", "messages": [{"role": "user", "content": asked}]}
+                    began = time.perf_counter()
+                    answer = await client.post(
+                        f"{urls[name]}/v1/chat/completions", json=body, headers={"authorization": "Bearer k"}
+                    )
+                    answer.raise_for_status()
+                    took.append((time.perf_counter() - began) * 1000)
+                    client.cookies.clear()
+                if number:
+                    found[name].append(statistics.median(took))
+    return {name: statistics.median(each) for name, each in found.items()}
+
+
+async def run() -> dict[str, tuple[float, float | None, str, str]]:
+    provider = Provider(wait_s=0.0)
+    await provider.start()
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {
+            **os.environ, "INTERLOCK_STATE_DIR": folder, "INTERLOCK_UPSTREAM_BASE_URL": provider.url, "INTERLOCK_ENVOY_PORT": str(port),
+            "INTERLOCK_ALLOW_PLAINTEXT": "true", "INTERLOCK_SIDECAR_HTTP_PORT": "0", "INTERLOCK_SIDECAR_GRPC_PORT": "0",
+            "INTERLOCK_OVERSIGHT_PORT": "0", "INTERLOCK_OVERSIGHT_HTTP_PORT": "0",
+        }  # fmt: skip
+        command = [sys.executable, "-m", "interlock.cli.main", "serve", "-o", "json"]
+        with (Path(folder) / "log").open("wb") as log:
+            child = await asyncio.create_subprocess_exec(*command, env=environment, stdout=subprocess.PIPE, stderr=log)
+        try:
+            assert child.stdout
+            ports = json.loads(await child.stdout.readline())["ports"]
+            asked = int(provider.url.split(":")[2].split("/")[0])
+            with RunningEnvoy(Path(folder), "models", interlock=port, upstream=asked) as envoy:
+                took = await rounds({
+                    "direct": provider.url.removesuffix("/v1"), "http": f"http://127.0.0.1:{ports['sidecar_http']}", "envoy": envoy.url,
+                })  # fmt: skip
+        finally:
+            child.terminate()
+            await child.wait()
+    http, envoy_ms = took["http"] - took["direct"], took["envoy"] - took["direct"]
+    return {
+        "envoy: the provider asked directly": (took["direct"], None, "", "ms"),
+        "envoy: the HTTP front adds": (http, None, "", "ms"),
+        "envoy: Envoy with ext_proc adds": (envoy_ms, None, "", "ms"),
+        "envoy: ext_proc over the HTTP front, what they add": (envoy_ms / http, 1.5, "lower", "ratio"),
+    }
+
+
+def main() -> int:
+    figures = asyncio.run(run())
+    names = ("value", "target", "better", "unit")
+    print(json.dumps({figure: dict(zip(names, row, strict=True)) for figure, row in figures.items()}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
