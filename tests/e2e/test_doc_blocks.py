@@ -149,7 +149,7 @@ def test_the_mesh_serves_as_the_readme_starts_it(bench):
     """The command is ready before anybody calls, and ends on SIGTERM."""
     env = {**bench.desk.environment, "INTERLOCK_STATE_DIR": str(bench.folder / "served")}
     env |= {name: "0" for name in env if name.endswith("_PORT")}
-    text = BLOCKS["README.md: INTERLOCK_UPSTREAM_BASE_URL=https://api.openai.com/v1 .venv/bin/interlock serve"].text
+    text = BLOCKS["README.md: .venv/bin/interlock serve --upstream https://api.openai.com/v1"].text
     command = text.replace(".venv/bin/interlock", "exec .venv/bin/interlock")
     child = subprocess.Popen(
         ["bash", "-c", command], cwd=bench.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

@@ -42,7 +42,7 @@ ALONE: Mapping[str, int] = {
 
 MESH: frozenset[str] = frozenset({
     "README.md: .venv/bin/interlock run --profile enforce -- python agent.py",
-    "README.md: INTERLOCK_UPSTREAM_BASE_URL=https://api.openai.com/v1 .venv/bin/interlock serve",
+    "README.md: .venv/bin/interlock serve --upstream https://api.openai.com/v1",
     "README.md: from openai import OpenAI, APIStatusError",
     "README.md: curl -i http://127.0.0.1:7070/v1/chat/completions",
     "README.md: from grpc_requests import Client",

@@ -75,10 +75,11 @@ def serve(
     output: Output = Format.TEXT,
     profile: Annotated[
         ProfileName | None,
-        typer.Option(
-            help="observe, enforce or regulated (docs/profiles.md). Default: INTERLOCK_PROFILE, else observe."
-        ),
+        typer.Option(help="observe, enforce or regulated (docs/profiles.md). Default: the setting profile."),
     ] = None,
+    upstream: Annotated[
+        str, typer.Option(help="Base URL of the provider. Default: the setting upstream_base_url.")
+    ] = "",
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, then let the calls in flight finish.
 
@@ -86,9 +87,9 @@ def serve(
     to standard error. Once everything listens, one line {"event": "ready", "ports": …, "sockets": …} goes to standard output
     if that is not a terminal. Services behind the fronts listen on sockets that only you may open, or with certificates.
 
-    Examples: interlock serve | interlock serve --profile enforce | interlock serve sidecar | INTERLOCK_SIDECAR_HTTP_PORT=0 interlock serve -o json
+    Examples: interlock serve --upstream https://api.openai.com/v1 | interlock serve --profile enforce | interlock serve sidecar | INTERLOCK_SIDECAR_HTTP_PORT=0 interlock serve -o json
     """
-    flags = {"profile": profile} if profile else {}
+    flags = {name: given for name, given in {"profile": profile, "upstream_base_url": upstream}.items() if given}
     settings, loaded = load(flags=flags), explain(flags=flags)
     logging.configure(settings.log_level)
     # A core dump would contain keys, prompts and answers in plain text (reliability.md A-43).

@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 
+import httpx
 import pytest
 
 from interlock.cli.check.command import examine
 from tests.support.policy import agents
 from tests.support.servers.processes import COMMAND, environment, run
+from tests.support.servers.provider import Provider, RunningProvider
 
 pytestmark = pytest.mark.req("ATT-9")
 
@@ -54,6 +56,26 @@ def test_the_flag_wins_over_the_environment(tmp_path):
 
     assert "profile enforce: every caller is held to the policy and the budget" in said
     assert "serve.no_reviewers" not in said
+
+
+@pytest.mark.models
+def test_serve_asks_the_provider_that_it_is_given(tmp_path):
+    """`--upstream` wins over the environment; what is no address ends the start."""
+    ports = dict.fromkeys(("sidecar_http_port", "sidecar_grpc_port", "oversight_http_port"), 0)
+    env = environment(tmp_path / "state", {**ports, "upstream_base_url": "http://127.0.0.1:1/v1"})
+    provider = Provider()
+    with RunningProvider(provider) as upstream:
+        command = [*COMMAND, "serve", "-o", "json", "--upstream", upstream.base_url]
+        child = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        ready = json.loads(child.stdout.readline())
+        answer = httpx.get(f"http://127.0.0.1:{ready['ports']['sidecar_http']}/v1/models", trust_env=False)
+        child.send_signal(signal.SIGTERM)
+        child.communicate(timeout=30)
+    refused = run("serve", "--upstream", "nowhere", "-o", "json", env=env)
+
+    assert answer.status_code == 200, answer.text
+    assert len(provider.received) == 1
+    assert json.loads(refused.stdout)["error"]["reason"] == "SETTINGS_INVALID"
 
 
 def test_regulated_refuses_to_start_without_what_it_needs(tmp_path):
