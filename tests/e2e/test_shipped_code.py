@@ -68,7 +68,7 @@ def editable(tmp_path_factory):
     """A fresh environment with the README's install, `pip install -e`, of a copy of our source whose threshold was changed."""
     folder = tmp_path_factory.mktemp("editable")
     source = folder / "source"
-    for part in ("services", "deploy"):
+    for part in ("services", "deploy", "protos"):
         shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__"))
     for part in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / part, source / part)
