@@ -2,15 +2,14 @@
 
     python -m bench.envoy
 
-`interlock serve` runs with its defaults; calls are one after the other, each in a session of its own, with one answer, so that its report
-is remembered and the way is what is measured. The provider asked directly, through the HTTP front, and through the real Envoy that asks
-the sidecar have their turns in interleaved rounds. Times are medians of the rounds' p50.
+`interlock serve` runs with its defaults and the real models; calls are one after the other, each in a session of its own, with one question
+and one answer. The provider asked directly, through the HTTP front, and through the real Envoy that asks the sidecar have their turns in
+interleaved rounds. Times are medians of the rounds' p50.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import os
 import statistics
@@ -22,12 +21,11 @@ from pathlib import Path
 
 import httpx
 
-from bench.overload import Provider
 from tests.support.servers.envoy import RunningEnvoy
 from tests.support.servers.ports import free_port
+from tests.support.servers.provider import Provider, RunningProvider
 
 ROUNDS, CALLS, WARM = 10, 40, 20
-_numbers = itertools.count()
 
 
 async def rounds(urls: dict[str, str]) -> dict[str, float]:
@@ -38,8 +36,7 @@ async def rounds(urls: dict[str, str]) -> dict[str, float]:
             for name in sorted(urls, reverse=number % 2 == 0):
                 took = []
                 for _ in range(CALLS if number else WARM):
-                    asked = f"Question {next(_numbers)}: what was done?\n\nSAY: The pump was replaced."
-                    body = {"model": "m", "messages": [{"role": "user", "content": asked}]}
+                    body = {"model": "m", "messages": [{"role": "user", "content": "What was done?"}]}
                     began = time.perf_counter()
                     answer = await client.post(
                         f"{urls[name]}/v1/chat/completions", json=body, headers={"authorization": "Bearer k"}
@@ -52,13 +49,11 @@ async def rounds(urls: dict[str, str]) -> dict[str, float]:
     return {name: statistics.median(each) for name, each in found.items()}
 
 
-async def run() -> dict[str, tuple[float, float | None, str, str]]:
-    provider = Provider(wait_s=0.0)
-    await provider.start()
+async def run(upstream: str) -> dict[str, tuple[float, float | None, str, str]]:
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         environment = {
-            **os.environ, "INTERLOCK_STATE_DIR": folder, "INTERLOCK_UPSTREAM_BASE_URL": provider.url, "INTERLOCK_ENVOY_PORT": str(port),
+            **os.environ, "INTERLOCK_STATE_DIR": folder, "INTERLOCK_UPSTREAM_BASE_URL": upstream, "INTERLOCK_ENVOY_PORT": str(port),
             "INTERLOCK_ALLOW_PLAINTEXT": "true", "INTERLOCK_SIDECAR_HTTP_PORT": "0", "INTERLOCK_SIDECAR_GRPC_PORT": "0",
             "INTERLOCK_OVERSIGHT_PORT": "0", "INTERLOCK_OVERSIGHT_HTTP_PORT": "0",
         }  # fmt: skip
@@ -68,10 +63,10 @@ async def run() -> dict[str, tuple[float, float | None, str, str]]:
         try:
             assert child.stdout
             ports = json.loads(await child.stdout.readline())["ports"]
-            asked = int(provider.url.split(":")[2].split("/")[0])
+            asked = int(upstream.split(":")[2].split("/", maxsplit=1)[0])
             with RunningEnvoy(Path(folder), "models", interlock=port, upstream=asked) as envoy:
                 took = await rounds({
-                    "direct": provider.url.removesuffix("/v1"), "http": f"http://127.0.0.1:{ports['sidecar_http']}", "envoy": envoy.url,
+                    "direct": upstream.removesuffix("/v1"), "http": f"http://127.0.0.1:{ports['sidecar_http']}", "envoy": envoy.url,
                 })  # fmt: skip
         finally:
             child.terminate()
@@ -86,7 +81,10 @@ async def run() -> dict[str, tuple[float, float | None, str, str]]:
 
 
 def main() -> int:
-    figures = asyncio.run(run())
+    provider = Provider()
+    provider.answers("The pump was replaced.")
+    with RunningProvider(provider) as upstream:
+        figures = asyncio.run(run(upstream.base_url))
     names = ("value", "target", "better", "unit")
     print(json.dumps({figure: dict(zip(names, row, strict=True)) for figure, row in figures.items()}))
     return 0
