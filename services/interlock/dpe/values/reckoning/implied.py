@@ -37,6 +37,8 @@ _OTHERS = word_set("other others remaining rest left not without")
 _EACH = word_set("each apiece per every")
 _PER = word_set("per each every a an")
 _TOTAL = word_set("total altogether all together sum lasts last takes take overall")
+MOST_TOGETHER = 32
+"""Operands of one scope that are paired: a question of hundreds of figures is one scope, and their pairs are the square of that."""
 _SPEED, _LENGTH = "speed", "length"
 _PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86_400.0, "week": 604_800.0}
 _LONG_PERIODS = {"month": 1.0, "quarter": 3.0, "year": 12.0}
@@ -111,7 +113,7 @@ def _together(operands: Sequence[Operand], *, least: int = 0) -> Iterator[tuple[
         if each.scope >= least:
             scopes.setdefault(each.scope, []).append(each)
     for members in scopes.values():
-        yield from permutations(members, 2)
+        yield from permutations(members[:MOST_TOGETHER], 2)
 
 
 def _part(target: Value, words: Sequence[str], operands: Sequence[Operand]) -> Iterator[float]:
