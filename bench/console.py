@@ -14,10 +14,8 @@ import asyncio
 import contextlib
 import itertools
 import json
-import os
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,6 +30,7 @@ import httpx
 import psutil
 
 from bench.overload import Provider
+from bench.serving import serving
 from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.api.sidecar.v1.sidecar_pb2_grpc import SidecarServiceStub
 from interlock.oversight import link as console_link
@@ -164,18 +163,9 @@ async def filled(world: World, port: int, sessions: int) -> None:
 async def run(sessions: int, count: int) -> dict[str, Any]:
     provider = Provider(wait_s=0.0)
     await provider.start()
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {
-            **os.environ, "INTERLOCK_STATE_DIR": folder, "INTERLOCK_UPSTREAM_BASE_URL": provider.url,
-            "INTERLOCK_SIDECAR_HTTP_PORT": "0", "INTERLOCK_SIDECAR_GRPC_PORT": "0", "INTERLOCK_OVERSIGHT_PORT": "0",
-            "INTERLOCK_OVERSIGHT_HTTP_PORT": "0",
-        }  # fmt: skip
-        command = [sys.executable, "-m", "interlock.cli.main", "serve", "-o", "json"]
-        with (Path(folder) / "log").open("wb") as log:
-            child = await asyncio.create_subprocess_exec(*command, env=environment, stdout=subprocess.PIPE, stderr=log)
-        try:
-            assert child.stdout
-            ports = json.loads(await child.stdout.readline())["ports"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        async with serving(folder, UPSTREAM_BASE_URL=provider.url) as (pid, ports):
             many = httpx.Limits(max_connections=None, max_keepalive_connections=None)
             origin = f"http://127.0.0.1:{ports['oversight_http']}"
             async with (
@@ -183,16 +173,13 @@ async def run(sessions: int, count: int) -> dict[str, Any]:
                 httpx.AsyncClient(base_url=origin, timeout=60, limits=many, follow_redirects=True) as console,
             ):
                 link = console_link.read(Settings(state_dir=folder))
-                world = World(agent, console, psutil.Process(child.pid), link.url("bench"))
+                world = World(agent, console, psutil.Process(pid), link.url("bench"))
                 form = {"viewer": "bench", "secret": link.secret}
                 (await console.post("/sign-in", data=form, headers={"origin": origin})).raise_for_status()
                 await filled(world, ports["sidecar_grpc"], sessions)
                 pages = await listed(world)
                 paint, shown = await painted(world)
                 slower, dearer = await beside(world, count)
-        finally:
-            child.terminate()
-            await child.wait()
     return {
         f"console: a page of {sessions} sessions": (pages["page"], 100.0, "lower", "ms"),
         "console: the slowest of the first pages": (pages["worst"], None, "", "ms"),

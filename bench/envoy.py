@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,6 +19,7 @@ from pathlib import Path
 
 import httpx
 
+from bench.serving import serving
 from tests.support.servers.envoy import RunningEnvoy
 from tests.support.servers.ports import free_port
 from tests.support.servers.provider import Provider, RunningProvider
@@ -51,32 +50,20 @@ async def rounds(urls: dict[str, str]) -> dict[str, float]:
 
 async def run(upstream: str) -> dict[str, tuple[float, float | None, str, str]]:
     port = free_port()
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {
-            **os.environ, "INTERLOCK_STATE_DIR": folder, "INTERLOCK_UPSTREAM_BASE_URL": upstream, "INTERLOCK_ENVOY_PORT": str(port),
-            "INTERLOCK_ALLOW_PLAINTEXT": "true", "INTERLOCK_SIDECAR_HTTP_PORT": "0", "INTERLOCK_SIDECAR_GRPC_PORT": "0",
-            "INTERLOCK_OVERSIGHT_PORT": "0", "INTERLOCK_OVERSIGHT_HTTP_PORT": "0",
-        }  # fmt: skip
-        command = [sys.executable, "-m", "interlock.cli.main", "serve", "-o", "json"]
-        with (Path(folder) / "log").open("wb") as log:
-            child = await asyncio.create_subprocess_exec(*command, env=environment, stdout=subprocess.PIPE, stderr=log)
-        try:
-            assert child.stdout
-            ports = json.loads(await child.stdout.readline())["ports"]
-            asked = int(upstream.split(":")[2].split("/", maxsplit=1)[0])
-            with RunningEnvoy(Path(folder), "models", interlock=port, upstream=asked) as envoy:
-                took = await rounds({
-                    "direct": upstream.removesuffix("/v1"), "http": f"http://127.0.0.1:{ports['sidecar_http']}", "envoy": envoy.url,
-                })  # fmt: skip
-        finally:
-            child.terminate()
-            await child.wait()
-    http, envoy_ms = took["http"] - took["direct"], took["envoy"] - took["direct"]
+    asked = int(upstream.split(":")[2].split("/", maxsplit=1)[0])
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        given = {"UPSTREAM_BASE_URL": upstream, "ENVOY_PORT": str(port), "ALLOW_PLAINTEXT": "true"}
+        async with serving(folder, **given) as (_, ports):
+            with RunningEnvoy(folder, "models", interlock=port, upstream=asked) as envoy:
+                http = f"http://127.0.0.1:{ports['sidecar_http']}"
+                took = await rounds({"direct": upstream.removesuffix("/v1"), "http": http, "envoy": envoy.url})
+    front_ms, envoy_ms = took["http"] - took["direct"], took["envoy"] - took["direct"]
     return {
         "envoy: the provider asked directly": (took["direct"], None, "", "ms"),
-        "envoy: the HTTP front adds": (http, None, "", "ms"),
+        "envoy: the HTTP front adds": (front_ms, None, "", "ms"),
         "envoy: Envoy with ext_proc adds": (envoy_ms, None, "", "ms"),
-        "envoy: ext_proc over the HTTP front, what they add": (envoy_ms / http, 1.5, "lower", "ratio"),
+        "envoy: ext_proc over the HTTP front, what they add": (envoy_ms / front_ms, 1.5, "lower", "ratio"),
     }
 
 
