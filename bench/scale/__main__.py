@@ -1,7 +1,7 @@
-"""What many governed calls need: python -m bench.scale [--inputs FILE] [--keep FILE]
+"""What many governed calls need: python -m bench.scale [--inputs FILE] [--models FILE] [--keep FILE]
 
 Measures what a call takes of each part (``bench.scale.measure``), or reads it from FILE, and prints the table of ``bench.scale.model``; docs/scale.md says
-what it rests on. ``--keep`` writes what was measured.
+what it rests on. ``--keep`` writes what was measured. ``--models`` reads the share of the models alone, where they are not installed.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def figures(inputs: Mapping[str, Any]) -> dict[str, dict[str, object]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inputs", type=Path, help="what was measured earlier")
+    parser.add_argument("--models", type=Path, help="what was measured earlier, of which only the models are taken")
     parser.add_argument("--keep", type=Path, help="write what is measured here")
     arguments = parser.parse_args()
     if arguments.inputs:
@@ -45,7 +46,7 @@ def main() -> int:
     else:
         from bench.scale.measure import inputs as measured
 
-        inputs = measured()
+        inputs = measured(json.loads(arguments.models.read_text())["models"] if arguments.models else None)
     if arguments.keep:
         arguments.keep.write_text(json.dumps(inputs, indent=1) + "\n")
     print(model.table(per_call(inputs)))

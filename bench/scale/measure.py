@@ -9,89 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import grpc
 
 from bench.dpe_service import requests
-from bench.length import cpu_ns
-from bench.scale.audit import read
+from bench.scale.parts import Parts, places, used
 from bench.sidecar import WINDOWS, Agent
 from interlock.api.dpe.v1 import dpe_pb2_grpc
 from tests.support.servers.postgres import OWNER, Postgres
-from tests.support.servers.processes import ON_PORTS, environment
 from tests.support.servers.valkey_cluster import cluster
 from tests.support.valkey import Valkey
 
 AGENTS, WARM_S, SECONDS = 16, 3.0, 8.0
 ANSWERS_WARM, ANSWERS = 4, 16
 """Together no more than there are: an answer that comes again is answered from memory."""
-
-
-@dataclass
-class Part:
-    """A process: its id, and where it listens."""
-
-    kind: str
-    pid: int
-    ports: dict[str, int]
-
-
-class Parts:
-    """The processes of one shape."""
-
-    def __init__(self, folder: Path, **settings: Any) -> None:
-        self.folder, self.settings = folder, settings
-        self.all: list[Part] = []
-        self._children: list[subprocess.Popen[bytes]] = []
-
-    def start(self, kind: str, **more: Any) -> Part:
-        number = len(self.all)
-        command = (
-            ["bench.scale.audit", str(self.times(number))] if kind == "audit" else ["interlock.cli.main", "serve", kind]
-        )
-        if kind == "stand-in":
-            command = ["bench.sidecar", "dpe"]
-        env = environment(self.folder / "state", {**ON_PORTS, **self.settings, **more})
-        log = (self.folder / f"{kind}{number}.log").open("wb")
-        child = subprocess.Popen([sys.executable, "-m", *command], env=env, stdout=subprocess.PIPE, stderr=log)
-        self._children.append(child)
-        assert child.stdout
-        line = child.stdout.readline()
-        if not line:
-            raise SystemExit(f"{kind} did not start:\n{Path(log.name).read_text()[-2000:]}")
-        told = json.loads(line)
-        self.all.append(Part(kind, child.pid, told.get("ports") or {"dpe": told["port"]}))
-        return self.all[-1]
-
-    def times(self, number: int) -> Path:
-        return self.folder / f"times{number}"
-
-    def writer(self) -> tuple[float, float, float]:
-        """Return what all audit services told of their writers."""
-        told = [read(self.times(number)) for number, one in enumerate(self.all) if one.kind == "audit"]
-        return tuple(map(sum, zip(*told, strict=True)))  # type: ignore[return-value]
-
-    def stop(self) -> None:
-        for child in self._children:
-            child.kill()
-            child.wait()
-
-
-def used(pids: Sequence[int]) -> float:
-    """Return milliseconds of CPU of processes; one whose thread ended meanwhile is asked again."""
-    while True:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            return cpu_ns([*pids]) / 1e6
 
 
 @contextlib.contextmanager
@@ -122,9 +59,8 @@ def shape(wide: bool) -> dict[str, float]:
             sessions = [parts.start("session") for _ in range(several)]
             ports = []
             for audit, session in zip(audits, sessions, strict=True):
-                beside = {"policy": policy, "dpe": dpe, "audit": audit, "session": session}
-                places = {f"{name}_address": f"127.0.0.1:{one.ports[name]}" for name, one in beside.items()}
-                ports.append(parts.start("sidecar", **places).ports["sidecar_grpc"])
+                beside = places(policy=[policy], dpe=[dpe], audit=[audit], session=[session])
+                ports.append(parts.start("sidecar", **beside).ports["sidecar_grpc"])
             return asyncio.run(_loaded(ports, parts, valkeys, postgres, database))
         finally:
             parts.stop()
@@ -135,7 +71,7 @@ async def _loaded(
 ) -> dict[str, float]:  # fmt: skip
     agents = [Agent(ports[number % len(ports)]) for number in range(AGENTS)]
     await _calls(agents, WARM_S)
-    pids = {kind: [one.pid for one in parts.all if one.kind == kind] for kind in {one.kind for one in parts.all}}
+    pids = parts.pids()
     pids["valkey"] = [one.process.pid for one in valkeys if one.process]
     pids["postgres"] = [one.pid for one in postgres.processes()]
     before, writer = {kind: used(each) for kind, each in pids.items()}, parts.writer()
@@ -201,7 +137,9 @@ def models() -> dict[str, float]:
     return {"dpe_cpu_ms": cpu, "answer_words": words}
 
 
-def inputs() -> dict[str, Any]:
-    """Measure everything; about a minute and a half."""
+def inputs(known: dict[str, float] | None = None) -> dict[str, Any]:
+    """Measure everything; about a minute and a half. *known*: of the models, measured earlier; absent, they are measured too."""
     small, wide = shape(wide=False), shape(wide=True)
-    return {"cores": os.cpu_count(), "load": os.getloadavg()[0], "small": small, "wide": wide, "models": models()}
+    return {
+        "cores": os.cpu_count(), "load": os.getloadavg()[0], "small": small, "wide": wide, "models": known or models(),
+    }  # fmt: skip

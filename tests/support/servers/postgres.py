@@ -53,7 +53,7 @@ def binaries() -> Path:
     return found
 
 
-def _memory() -> str | None:
+def folder_in_memory() -> str | None:
     """Return a folder in memory where there is one with room: fsync is on, and costs nothing there."""
     shared = Path("/dev/shm")
     return str(shared) if shared.is_dir() and shutil.disk_usage(shared).free > 2**30 else None
@@ -86,7 +86,7 @@ class Postgres:
     """A server that can be killed, stopped for a while, and started again on the same data."""
 
     def __init__(self, *options: str, folder: Path | None = None) -> None:
-        self.folder = folder or Path(tempfile.mkdtemp(prefix="interlock-pg-", dir=_memory()))
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="interlock-pg-", dir=folder_in_memory()))
         self.options, self.port = list(options), free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self._names = itertools.count()
