@@ -20,6 +20,7 @@ from interlock.dpe.text.names import (
     KNOWN,
     TITLES,
     find_names,
+    is_form_of_common,
     is_shouted,
     opens_sentence,
     plain,
@@ -242,7 +243,7 @@ def _ungrounded_names(claim: Claim, reading: ValuesRead, envelope: EnvelopeIndex
 def _only_opens(tokens: Sequence[Lexeme], first: int, last: int) -> bool:
     """Whether a span is one word whose capital says nothing, since it opens its sentence, and in which the classifier saw no name.
 
-    An order or a courtesy (*Swap running for …*, *Dab its pollen*, *Congratulations, …*), or a compound of common words.
+    An order or a courtesy (*Dab its pollen*, *Congratulations, …*), a form of a common word (*Emptied bins have*), a compound of them.
     """
     word = tokens[first].text
     if last - first != 1 or not opens_sentence(tokens, first) or not (word.isalpha() and word[1:].islower()):
@@ -256,6 +257,8 @@ def _only_opens(tokens: Sequence[Lexeme], first: int, last: int) -> bool:
     ):
         return True
     low = tokens[first].low
+    if following.kind == WORD and not following.capital and is_form_of_common(low):
+        return True
     parts = ((low[:cut], low[cut:]) for cut in range(_SHORTEST_PART, len(low) - _SHORTEST_PART + 1))
     return any(head in COMMON_WORDS and tail.removesuffix("s") in COMMON_WORDS for head, tail in parts)
 

@@ -38,6 +38,13 @@ _OPENERS = frozenset('.!?:;"([“•*-–—#>|')
 
 # Words that head the parts of an answer and seldom stand elsewhere.
 _HEADS = word_set("cons upsides downsides drawbacks takeaways recap tldr caveats dos don'ts")
+_PREFIXES = ("un", "in", "non", "re", "pre", "mis", "over", "under", "sub", "out")
+_FORMS = (
+    ("s", ("",)), ("es", ("",)), ("ies", ("y",)), ("ed", ("", "e")), ("ied", ("y",)), ("ing", ("", "e")), ("ly", ("",)),
+    ("ions", ("", "e")), ("ion", ("", "e")), ("ations", ("e", "")), ("ation", ("e", "")), ("ments", ("",)), ("ment", ("",)),
+    ("ness", ("",)), ("ant", ("",)), ("ised", ("ise", "ize")), ("ising", ("ise", "ize")),
+)  # fmt: skip
+_SHORTEST_STEM = 3
 COMMON_WORDS = frozenset(lines("common_words.txt")) | _HEADS
 
 
@@ -77,6 +84,19 @@ KNOWN, KNOWN_WORDS = _common_knowledge()
 def root(word: str) -> str:
     """Return the base form of an adjective or plural of a known entity: french is france."""
     return KNOWN.get((word,), word)
+
+
+def is_form_of_common(word: str) -> bool:
+    """Whether a lower-case word is a form of a common word: *taps*, *emptied*, *unsettled*, *deductions*."""
+    stems = {word, *(word.removeprefix(prefix) for prefix in _PREFIXES if len(word) > len(prefix) + _SHORTEST_STEM)}
+    for ending, put in _FORMS:
+        for one in [each for each in stems if each.endswith(ending)]:
+            stem = one.removesuffix(ending)
+            if len(stem) >= _SHORTEST_STEM:
+                stems.update(stem + letter for letter in put)
+                if stem[-1] == stem[-2]:
+                    stems.add(stem[:-1])
+    return not stems.isdisjoint(COMMON_WORDS)
 
 
 def opens_sentence(tokens: Sequence[Lexeme], index: int) -> bool:

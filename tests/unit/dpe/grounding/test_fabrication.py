@@ -65,6 +65,8 @@ def test_the_invented_commissioner_of_tv_010_is_found(entities):
         (FIRM, "## Key Findings And Results\n- Revenue: $4.2 million"),
         (FIRM, "Headcount and footfall were reported."),
         (FIRM, "Overtime was good."),
+        (FIRM, "Emptied bins were taken in."),
+        (FIRM, "Unsettled bills and deductions were reported."),
     ],
 )
 def test_what_has_a_basis_is_not_accused(envelope, text):
@@ -80,6 +82,7 @@ def test_what_has_a_basis_is_not_accused(envelope, text):
         (ACT, "Acme Corp. raised $5 million from Sequoia Capital.", ("Acme Corp", "$5 million", "Sequoia Capital")),
         (ACT, "About 35% of firms comply.", ("35%",)),
         (ACT, "Kowalski disagrees.", ("Kowalski",)),
+        (ACT, "Marlow emptied the bins.", ("Marlow",)),
         (FIRM, "Tim Cook praised Satya Nadella.", ("Satya Nadella",)),
         (FIRM, "Steve Cook runs Apple.", ("Steve Cook",)),
         (FIRM, "José Schmidt spoke.", ("José Schmidt",)),

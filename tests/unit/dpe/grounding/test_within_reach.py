@@ -19,12 +19,12 @@ def _reading(*sentences: str) -> ChoiceReading:
     return ChoiceReading(0, claims=claims, checked=claims, sentences=told)
 
 
-def _beyond(fabricated, *sentences, source="", query="", prior=(), facts=()):
+def _beyond(fabricated, *sentences, source="", premise="", query="", prior=(), facts=()):
     """Return what is out of reach of the figures around each sentence, by its number."""
     windows = tuple(PriorWindow(f"w{n}", text) for n, text in enumerate(prior))
     sources = tuple(Fact(f"f{n}", text, 0.5) for n, text in enumerate(facts))
     request = Request((Output(0, " ".join(sentences)),), facts=sources, query=query, prior=windows)
-    evidence = {f"c{n}": replace(NOTHING, source=source, premise=source) for n in range(len(sentences))}
+    evidence = {f"c{n}": replace(NOTHING, source=source, premise=premise or source) for n in range(len(sentences))}
     named = {f"c{n}": texts for n, texts in fabricated.items()}
     found = within_reach.beyond(named, [_reading(*sentences)], evidence, request, judged=set(named))
     return {int(name[1:]): texts for name, texts in found.items()}
@@ -47,6 +47,12 @@ def test_nothing_fabricated_leaves_nothing_beyond():
         ("three times", "seven times", ["The cabin is {} €17, so €51."], {}),
         ("160 g", "190 g", ["Double quantity: {}"], {"source": '{"oats": 80, "honey": 15}'}),
         ("15 points", "25 points", ["Its share lost {}."], {"source": "The share fell from 61 to 46."}),
+        (
+            "€30",
+            "€35",
+            ["It is {} dearer."],
+            {"source": "The wide berth is €90.", "premise": "The wide berth is €90. Another is €60."},
+        ),
         ("25 minutes", "35 minutes", ["It took {} to land."], {"facts": ["Called at 13:40.", "Landed at 14:05."]}),
         ("83 minutes", "93 minutes", ["You rowed for {}:", "Mon: 48 minutes", "Tue: 35 minutes"], {}),
     ],

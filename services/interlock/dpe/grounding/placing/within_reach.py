@@ -30,7 +30,7 @@ from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.cells import label_of
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import Value, same
-from interlock.dpe.values.reach import adds, between_times, in_reach, scaled
+from interlock.dpe.values.reach import adds, between_times, differs, in_reach, scaled
 from interlock.dpe.values.reckoning.chains import follows_in_steps
 from interlock.dpe.values.reckoning.derived import DIFFERS, DOWN, UP
 from interlock.dpe.values.units import TIME, TIMES
@@ -276,7 +276,10 @@ def _from_a_source(value: Value, near: Near, shown: ClaimEvidence) -> bool:
     if named or in_reach(value, near.own, stated):
         return True
     sentence = values_of([shown.source])
-    if len(sentence) <= _MOST_OF_SENTENCE and bool(near.words & _COMPARES) and in_reach(value, sentence, ()):
+    compared = bool(near.words & _COMPARES)
+    if len(sentence) <= _MOST_OF_SENTENCE and compared and in_reach(value, sentence, ()):
+        return True
+    if len(stated) <= _MOST_OF_SENTENCE and compared and differs(value, stated):
         return True
     return _in_steps(value, near, sentence)
 

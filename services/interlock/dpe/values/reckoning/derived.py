@@ -36,7 +36,8 @@ DIFFERS = (
     UP
     | DOWN
     | word_set(
-        "difference differ gap change changed apart between left remaining remain remains over margin faster slower"
+        "difference differ gap change changed apart between left remaining remain remains over margin faster slower beneath under short"
+        " ahead behind than dearer pricier heavier lighter taller warmer colder"
     )
 )
 _SHARES = word_set("margin share of percent rate ratio part proportion portion fraction makes accounts")
