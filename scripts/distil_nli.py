@@ -1,13 +1,15 @@
 """Train a teacher on the rows, let it read all pairs, and train the small model on what it says (docs/models.md).
 
     python scripts/distil_nli.py --teacher build/mpnet --start build/start --rows build/nli --twins build/twins \
-        --out build/distilled --teacher-seconds 150 --student-seconds 170 --control-seconds 80
+        --told scripts/nli_told --out build/distilled --teacher-seconds 150 --student-seconds 150,110 --control-seconds 45
 
-The teacher is an encoder of 110 M weights, fine-tuned on the rows of prepare_nli.py and the twins of nli_twins.py. The
-student, which is what ships, learns its probabilities (two thirds of the loss) and the labels (one third) on the same
-pairs and on pairs that nobody labelled. A control student has the same start and steps of the same kind on the old rows
-with their labels alone: what it does not reach, the teacher and the twins have brought. A tenth of MultiNLI and a part
-of the twins, by premise, are held out of everything. Needs a GPU; seeded, but a budget in seconds depends on the machine.
+The teacher is an encoder of 110 M weights, fine-tuned on the rows of prepare_nli.py, the twins of nli_twins.py and the
+pairs that people wrote (nli_told.py). The student, which is what ships, learns its probabilities (two thirds of the loss) and
+the labels (one third) on the same pairs and on pairs that nobody labelled; where the teacher is known to be weak, the labels
+alone. A second student does so without the twins. A control has the same start and steps of the same kind on the old rows
+with their labels alone: what it does not reach, the teacher and the new pairs have brought. A tenth of MultiNLI and a part of
+the twins and of the written pairs, by premise, are held out of everything. Needs a GPU; seeded, but a budget in seconds depends
+on the machine.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ import numpy as np
 import torch
 from nli_distortions import NOT_ENTAILED
 from nli_texts import content, share
+from nli_told import files_of, leaning
+from nli_told import rows as told_rows
 from tokenizers import Tokenizer
 from torch.nn import functional
 from train_nli import LABELS, MAX_TOKENS, Row, rows_of
@@ -38,18 +42,27 @@ NATURAL = {
     "summedits": 3.0, "wice": 3.0, "begin": 3.0, "bump": 3.0, "fm2": 3.0, "fib": 1.0, "scone": 0.2, "breaking_nli": 0.2,
     "med": 0.3, "help": 0.3, "synthetic:SAME": 0.5, "synthetic:OTHER": 0.3, "synthetic:MIXED": 0.5, "unlabelled": 0.7,
 }  # fmt: skip
-SYNTHETIC, TWIN = 0.4, 0.7
+SYNTHETIC, TWIN, TOLD = 0.4, 0.5, 2.5
+# Words exchanged by a list are wrong in context too often, and teach that a changed word is a changed meaning (ADR 45).
+LEXICAL_TWIN = 0.15
+LEXICAL = ("twin:opposite", "twin:sibling", "twin:direction", "twin:compared")
+# What the teacher is weak at: these labels are by construction, and stand alone.
+BY_LABEL = ("med", "help", "scone", "breaking_nli")
 
 
 def weight_of(source: str) -> float:
     """How often a row of a source enters one pass."""
-    return NATURAL.get(source, TWIN if source.startswith("twin:") else SYNTHETIC)
+    if source.startswith("told:"):
+        return 0.5 if source == "told:copied" else TOLD
+    if source.startswith("twin:"):
+        return LEXICAL_TWIN if source.startswith(LEXICAL) else TWIN
+    return NATURAL.get(source, SYNTHETIC)
 
 
 def paired_anew(rows: list[Row], chance: random.Random, most: int) -> list[Row]:
     """Return claims beside the passages of other rows of their source that share words with them; nobody labelled them."""
     by_word: dict[tuple[str, str], list[int]] = defaultdict(list)
-    natural = [row for row in rows if not row["src"].startswith(("twin:", "synthetic:"))]
+    natural = [row for row in rows if not row["src"].startswith(("twin:", "synthetic:", "told:"))]
     for at, row in enumerate(natural):
         for word in sorted(content(row["p"])):
             if len(word) > 4:
@@ -88,6 +101,12 @@ class Pairs:
         self.types = as_tensor(types, torch.int8) if second_type else None
         self.starts, self.sizes = as_tensor(starts, torch.int64), as_tensor(self.lengths, torch.int64)
         self.labels = as_tensor([row["y"] for row in rows], torch.int64)
+        # The least share of the label in the loss.
+        trusted = [1.0 if row["src"] in BY_LABEL else 0.5 if row["src"].startswith("told:") else 1 / 3 for row in rows]
+        self.trusted = as_tensor(trusted, torch.float32)
+        written = [at for at, row in enumerate(rows) if row["src"].startswith("told:")]
+        self.leaning = torch.zeros(len(rows), device=device)
+        self.leaning[written] = as_tensor(leaning([rows[at] for at in written]), torch.float32)
         self.device = device
 
     def inputs(self, chosen: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -167,13 +186,17 @@ def fit(model: Any, pairs: Pairs, rows: list[Row], allowed: np.ndarray[Any, Any]
             with torch.autocast(pairs.device, dtype=torch.bfloat16):
                 logits = model(**pairs.inputs(batch)).logits
             log_p = functional.log_softmax(logits.float(), -1)
-            loss = label_loss(log_p, pairs.labels[batch])
+            # What the words of the claim alone tell is given, so that nothing is gained by learning it.
+            given = functional.pad(pairs.leaning[batch][:, None], (0, 2))
+            loss = label_loss(functional.log_softmax(logits.float() + given, -1), pairs.labels[batch])
             if taught is not None:
                 told = taught[batch]
                 soft = -(told * log_p).sum(-1)
                 agreed = told.gather(1, pairs.labels[batch].clamp(0, 2)[:, None])[:, 0]
                 agreed = torch.where(pairs.labels[batch] == NOT_ENTAILED, 1 - told[:, 0], agreed)
-                share_of_label = torch.where((agreed > 0.1) & (pairs.labels[batch] >= 0), 1 / 3, 0.0)
+                trusted = pairs.trusted[batch]
+                by_label = (agreed > 0.1) | (trusted >= 0.5)
+                share_of_label = torch.where(by_label & (pairs.labels[batch] >= 0), trusted, 0.0)
                 loss = share_of_label * loss + (1 - share_of_label) * soft
             loss = loss.mean()
             loss.backward()
@@ -219,7 +242,7 @@ def report(name: str, model: Any, sets: dict[str, tuple[list[Row], Pairs]], toke
     for title, (rows, pairs) in sets.items():
         told = told_by(model, pairs, tokens).cpu().numpy()
         found[title] = figures(rows, told)
-        if title == "twins_held":
+        if title in ("twins_held", "told_held"):
             for kind in sorted({row["src"] for row in rows}):
                 part = [at for at, row in enumerate(rows) if row["src"] == kind]
                 entailed = np.array([rows[at]["y"] == 0 for at in part])
@@ -248,9 +271,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--start", type=Path, required=True, help="folder of the student's weights and its tokenizer")
     parser.add_argument("--rows", type=Path, required=True, help="folder that prepare_nli.py wrote")
     parser.add_argument("--twins", type=Path, required=True, help="folder that nli_twins.py wrote")
+    parser.add_argument("--told", type=Path, required=True, help="folder of the pairs that people wrote")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--teacher-seconds", type=float, default=185)
-    parser.add_argument("--student-seconds", type=float, default=200)
+    parser.add_argument("--student-seconds", default="150,110", help="of the student, and of the one without twins")
     parser.add_argument("--control-seconds", type=float, default=45)
     parser.add_argument("--unlabelled", type=int, default=90_000)
     parser.add_argument("--most", type=int, default=0, help="rows to keep, to try the script; 0 keeps all")
@@ -262,11 +286,14 @@ def arguments() -> argparse.Namespace:
 
 def split(options: argparse.Namespace, chance: random.Random) -> tuple[list[Row], dict[str, list[Row]]]:
     """Return the rows to train on and the sets that are held out, by premise."""
+    blocks = files_of(options.told)
     rows = rows_of(options.rows / "train.jsonl") + rows_of(options.twins / "twins.jsonl")
+    rows += told_rows(blocks, held=False)
     held = {path.stem: rows_of(path) for path in sorted((options.rows / "eval").glob("*.jsonl"))}
     held["mnli_held"] = [row for row in rows if row["src"] == "mnli" and share(row["p"]) >= HELD_SHARE]
     held["twins_held"] = [row for row in rows if row["src"].startswith("twin:") and share(row["p"]) >= HELD_TWINS]
-    premises = {row["p"] for name in ("mnli_held", "twins_held") for row in held[name]}
+    held["told_held"] = list(told_rows(blocks, held=True))
+    premises = {row["p"] for name in ("mnli_held", "twins_held", "told_held") for row in held[name]}
     rows = [row for row in rows if row["p"] not in premises]
     chance.shuffle(rows)
     if options.most:
@@ -284,7 +311,8 @@ class Session:
         labelled = len(self.rows)
         self.rows += paired_anew(self.rows, chance, options.unlabelled)
         self.labelled = np.array([row["y"] != UNLABELLED for row in self.rows], dtype=float)
-        self.old = self.labelled * np.array([not row["src"].startswith("twin:") for row in self.rows])
+        self.untwinned = np.array([not row["src"].startswith("twin:") for row in self.rows], dtype=float)
+        self.old = self.labelled * self.untwinned * np.array([not row["src"].startswith("told:") for row in self.rows])
         self.results: dict[str, Any] = {}
         self.say(f"{labelled} labelled rows, {len(self.rows) - labelled} not labelled")
 
@@ -314,19 +342,19 @@ class Session:
         return taught
 
     def learn(self, taught: torch.Tensor) -> None:
-        """Train the student, save it, and then the control that is to show what teacher and twins brought."""
+        """Train and save the students, then the control that is to show what teacher and new pairs brought."""
         options = self.options
         reading, sets = self.read(options.start, second_type=True)
         same = {"rate": 3e-4, "tokens": options.tokens, "seed": options.seed, "frozen": True}
-        student = opened(options.start, options.device)
-        self.results["before"] = report("before", student, sets, options.tokens)
-        everything = np.ones(len(self.rows))
-        self.results["student training"] = fit(
-            student, reading, self.rows, everything, seconds=options.student_seconds, taught=taught, **same
-        )
-        self.results["student"] = report("student", student, sets, options.tokens)
-        student.save_pretrained(options.out)
-        shutil.copy(options.start / "tokenizer.json", options.out)
+        self.results["before"] = report("before", opened(options.start, options.device), sets, options.tokens)
+        mixes = {"student": np.ones(len(self.rows)), "untwinned": self.untwinned}
+        for (name, mix), seconds in zip(mixes.items(), options.student_seconds.split(","), strict=False):
+            student = opened(options.start, options.device)
+            done = fit(student, reading, self.rows, mix, seconds=float(seconds), taught=taught, **same)
+            self.results[name] = {"training": done, **report(name, student, sets, options.tokens)}
+            student.save_pretrained(options.out / name)
+            shutil.copy(options.start / "tokenizer.json", options.out / name)
+            self.say(f"{name} trained")
         if options.control_seconds:
             control = opened(options.start, options.device)
             fit(control, reading, self.rows, self.old, seconds=options.control_seconds, **same)

@@ -1,9 +1,10 @@
 """Fit the rule that turns P(entailment) into the support of a claim (interlock/dpe/grounding/support.py).
 
-    python scripts/fit_judge.py --data DATA [--model DIR] [--rows 150] [--seed 3] [--threads 2]
+    python scripts/fit_judge.py --data DATA [--told scripts/nli_told] [--model DIR] [--rows 150] [--seed 3] [--threads 2]
 
 DATA is the folder of labelled sets; only those whose licence lets a shipped model be trained on them are read. MODEL is
-a folder with an NLI slot, the shipped one without it. Answers are judged by the pipeline's own parts, against the evidence
+a folder with an NLI slot, the shipped one without it. TOLD holds the pairs that people wrote (nli_told.py); those that no model
+was trained on are one more set. Answers are judged by the pipeline's own parts, against the evidence
 that it chooses. The weakest claim stands for its answer, labels weigh the same in each set, and each set weighs the same.
 SLOPE and STRANGE are held near a prior and above zero; BASE is what puts nine of ten faithful answers above one half. The same
 rows, model and seed give the same figures.
@@ -25,6 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from nli_distortions import ENTAILED
+from nli_told import files_of
 
 from interlock.dpe.claims.reading import OutputReader
 from interlock.dpe.document import Fact
@@ -63,11 +66,14 @@ class Judged:
     faithful: bool
 
 
-def answers_of(data: Path, rows: int, chance: random.Random) -> dict[str, list[Answer]]:
+def answers_of(data: Path, rows: int, chance: random.Random, told: Path | None = None) -> dict[str, list[Answer]]:
     """Return a sample of each licensed set."""
     sets = {f"summedits {name}": list(_summedits(data / "summedits" / f"{name}.jsonl.gz")) for name in DOMAINS}
     sets["wice"] = list(_wice(data / "wice" / "claim_dev.jsonl.gz"))
     sets["begin"] = [each for part in ("wow", "tc", "cmu") for each in _begin(data / "begin" / f"dev_{part}.tsv.gz")]
+    if told is not None:
+        held = [block for block in files_of(told) if block.held]
+        sets["told"] = [Answer(b.source, text, label == ENTAILED) for b in held for label, _, text in b.claims]
     for answers in sets.values():
         chance.shuffle(answers)
     return {name: answers[:rows] for name, answers in sets.items()}
@@ -167,7 +173,7 @@ async def run(options: argparse.Namespace) -> None:
     """Judge the samples, fit, and print the figures for support.py."""
     parts = open_pipeline(Settings(nli_model_dir=options.model, dpe_threads=options.threads))
     try:
-        samples = answers_of(options.data, options.rows, random.Random(options.seed))
+        samples = answers_of(options.data, options.rows, random.Random(options.seed), options.told)
         sets = []
         for name, answers in samples.items():
             judged = [one for answer in answers if (one := await judge(answer, parts)) is not None]
@@ -182,6 +188,7 @@ async def run(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--told", type=Path)
     parser.add_argument("--model", type=Path)
     parser.add_argument("--rows", type=int, default=150)
     parser.add_argument("--seed", type=int, default=3)
