@@ -110,6 +110,7 @@ LISTED: Mapping[str, str] = {
     "docs/litellm.md: export INTERLOCK_LITELLM_KEY=$(openssl rand -hex 32)": "it runs a mesh and LiteLLM's proxy until they are stopped; `make litellm` does",
     "docs/models.md: interlock models pull https://HOST/nli/manifest.json --sha256 HEX --slot nli --dir models/nli": "HOST and HEX are the reader's; tests/unit/cli/test_models_cli.py runs it",
     "docs/models.md: python -m venv .venv-train && . .venv-train/bin/activate": "it trains for hours; `make train-smoke` runs the way",
+    "docs/models.md: python scripts/base_weights.py --out build/mpnet --teacher": "it trains on a GPU, on data that is not here",
     "docs/models.md: python scripts/train_ner.py --data DATA --base build/base --out build/ner-slot --held build/ner-held": "it trains for twenty minutes on data that is not here",
     "docs/oversight.md: interlock oversight show crp_win_00000000000000000000000000000000 --key reviewer.key": "it takes a held answer; tests/e2e/test_oversight_release.py runs it",
     "docs/oversight.md: interlock oversight approve crp_win_00000000000000000000000000000000 --key reviewer.key --reason SOURCES_CHECKED": "it takes a held answer; tests/e2e/test_oversight_release.py runs it",
