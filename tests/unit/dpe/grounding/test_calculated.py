@@ -24,6 +24,7 @@ KILNS = (
     "| Cleo | 1060 | 270 | 25 |"
 )
 LEAGUE = "| Club | Goals | Points |\n|---|---|---|\n| Ravens | 58:31 | 64 |\n| Otters | 66:40 | 71 |\n| Badgers | 49:44 | 52 |"
+QUARTER = "month,revenue,costs\nJan,120,80\nFeb,135,90\nMar,150,95"
 GYM = "A gym pass costs $30 a month. Lockers cost $4 each. The contract runs for 18 months from the day of signing."
 STAFF = "Amir has worked at the bakery since 1 August 2015."
 
@@ -113,6 +114,10 @@ def test_not_borne_out(claim, sources, own):
         # a number of another field before the noun of one
         ("Otters finished with 66 points.", (LEAGUE,), "71", "66"),
         ("Budget (€k); 2021: 990; 2022: 900", YEARS, "€900 thousand", "990"),
+        # what a column comes to
+        ("Total revenue was 415.", (QUARTER,), "405", "415"),
+        ("Costs came to 275 altogether.", (QUARTER,), "265", "275"),
+        ("Average costs were 91.", (QUARTER,), "88.3333", "91"),
     ],
 )
 def test_the_value_of_another_record_is_a_finding(claim, sources, source_value, claim_value):
@@ -121,6 +126,28 @@ def test_the_value_of_another_record_is_a_finding(claim, sources, source_value, 
     assert not found.calculated
     assert (source_value, claim_value) in [(each.source_value, each.claim_value) for each in found.moved]
     assert found.plain_scores.contradiction > 0.75
+
+
+@pytest.mark.req("ATT-5")
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Total revenue was 405.", "Average costs were 88.3.", "Average costs were about 88.", "Total revenue from January to February was 255.",
+        "Total revenue in February was 135.", "Revenue and costs differ by 140 in total.", "Total profit was 140.",
+    ],
+)  # fmt: skip
+def test_what_is_no_total_of_a_column_or_the_right_one_is_left(claim):
+    """A part of the rows, two columns, another noun."""
+    assert _settled(claim, QUARTER).moved == ()
+
+
+@pytest.mark.req("ATT-5")
+def test_a_total_of_rows_that_are_named_is_none_of_the_column():
+    """Also where one is named for several: a chair, chairs."""
+    shop = "item,price\nchairs,120\ntables,310\nlamps,45.5"
+
+    assert _settled("The combined price of a chair and a lamp is 165.50.", shop).moved == ()
+    assert [each.source_value for each in _settled("The combined price is 465.50.", shop).moved] == ["475.5"]
 
 
 @pytest.mark.req("ATT-5")

@@ -26,7 +26,7 @@ from interlock.dpe.grounding.placing.misplaced import (
     holds,
     in_place,
     is_extreme,
-    not_extreme_of_list,
+    not_of_list,
     row_findings,
 )
 from interlock.dpe.grounding.placing.pins import pinned
@@ -235,7 +235,7 @@ def _settled(
     moved = (
         *row_findings(claim, known),
         *findings(reading, values, untold, named, known),
-        *not_extreme_of_list(reading, values, pool),
+        *not_of_list(reading, values, pool),
     )
     moved = moved or tuple(other_amounts(reading, values, [values[n] for n in found.made], untold, known))
     keyed = found.stated if text != claim.text else frozenset()  # the unit of a field stands in its key

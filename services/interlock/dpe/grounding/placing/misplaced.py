@@ -32,6 +32,16 @@ _AFTER_EXTREME = word_set("is was are were one option choice at of would")
 _LISTS = frozenset({",", "and", "or", "&", "/"})
 _LEAST_LISTED = 3
 _EXACT = 1e-6
+_TOTALS = word_set("total totals totalled totaled sum altogether combined overall")
+_MEANS = word_set("average averages averaged mean")
+_OF_A_PART = word_set(
+    "first last other others rest remaining without except excluding excluded both half some most only between from until since before"
+    " after besides than over under above below more less least per each every increase decrease rise fall change difference share"
+)
+"""Words beside which a total is not that of a whole column, or not a total."""
+_LEAST_ROWS = 3
+TOTAL, AVERAGE = "total", "average"
+"""Slots of what a column comes to."""
 _COMPARES = word_set("from than compared versus vs against before previous previously after unlike instead both")
 
 
@@ -232,7 +242,56 @@ def _not_extreme(reading: ValuesRead, record: Scope, known: Scopes) -> Iterator[
             yield Distortion(NUMBER_CHANGED, extreme.text, own.text, record.fact_id)
 
 
-def not_extreme_of_list(reading: ValuesRead, values: Sequence[Value], scopes: Sequence[Scope]) -> Iterator[Distortion]:
+def not_of_list(reading: ValuesRead, values: Sequence[Value], scopes: Sequence[Scope]) -> Iterator[Distortion]:
+    """Yield a value that a claim calls the least, the most, the total or the average of what is listed, and that is not."""
+    yield from _not_of_column(reading, values, scopes)
+    yield from _not_extreme_of_list(reading, values, scopes)
+
+
+def _not_of_column(reading: ValuesRead, values: Sequence[Value], scopes: Sequence[Scope]) -> Iterator[Distortion]:
+    """Yield a value that a claim calls the total or the average of a column whose header it has, and that is not."""
+    words = {token.low for token in reading.tokens}
+    if words & _OF_A_PART or bool(words & _TOTALS) == bool(words & _MEANS):
+        return
+    amounts = [value for value in values if value.amount is not None and value.kind != ORDINAL]
+    columns = list(_columns(reading.text, scopes)) if len(amounts) == 1 else []
+    if len(columns) != 1:
+        return
+    (value,), (column, fact_id) = amounts, columns[0]
+    whole = sum(each.amount or 0.0 for each in column)
+    made = whole if words & _TOTALS else whole / len(column)
+    stated = (value.amount or 0.0) if value.unit else (value.amount or 0.0) * column[0].factor
+    slack = value.step * (2.0 if value.approximate else 0.5) * (1.0 if value.unit else column[0].factor)
+    if value.unit in {"", column[0].unit} and abs(stated - made) > slack + _EXACT:
+        slot = TOTAL if words & _TOTALS else AVERAGE
+        yield Distortion(NUMBER_CHANGED, f"{made / column[0].factor:g}", value.text, fact_id, slot=slot)
+
+
+def _columns(text: str, scopes: Sequence[Scope]) -> Iterator[tuple[list[Value], str]]:
+    """Yield the columns of amounts whose header a text has, of tables of which it names no row and that have no row of totals."""
+    stems = stems_of(text)
+    groups: dict[frozenset[str], list[Scope]] = {}
+    for scope in scopes:
+        if scope.slots:
+            groups.setdefault(scope.group, []).append(scope)
+    for rows in groups.values():
+        marks = {mark for row in rows for mark in row.marks}
+        named = any(stems & stems_of(mark) for mark in marks) or marks & (_TOTALS | _MEANS)
+        if len(rows) < _LEAST_ROWS or named or len({len(row.slots) for row in rows}) > 1:
+            continue
+        for cells in zip(*(row.slots for row in rows), strict=True):
+            column = [cell.values[0] for cell in cells if len(cell.values) == 1 and cell.values[0].amount is not None]
+            noun = cells[0].noun
+            if (
+                noun
+                and noun <= stems
+                and len(column) == len(rows)
+                and all(comparable(column[0], each) for each in column)
+            ):
+                yield column, rows[0].fact_id
+
+
+def _not_extreme_of_list(reading: ValuesRead, values: Sequence[Value], scopes: Sequence[Scope]) -> Iterator[Distortion]:
     """Yield a value that a claim calls the least or the most of a list, *packs of 10, 20 and 50*, and that is another of it."""
     for value, extreme, scope in _of_lists(reading, values, scopes):
         if not same(value, extreme):

@@ -22,6 +22,7 @@ from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.doubt import is_denied
 from interlock.dpe.grounding.placing import from_lines
 from interlock.dpe.grounding.placing.calculated import UNSURE
+from interlock.dpe.grounding.placing.misplaced import AVERAGE, TOTAL
 from interlock.dpe.grounding.placing.near import MOST_TEXT, Near, Told, compounds, converts, values_of, weighs
 from interlock.dpe.request import Request
 from interlock.dpe.text.patterns import pattern
@@ -159,7 +160,9 @@ def derived(
             left = tuple(
                 each
                 for each in found
-                if each.type not in _OF_VALUES or not (_follows(each, claim, near) or _is_figure_of(each, claim, told))
+                if each.type not in _OF_VALUES
+                or each.slot in {TOTAL, AVERAGE}  # one figure is right; that others make it too is chance
+                or not (_follows(each, claim, near) or _is_figure_of(each, claim, told))
             )
             kept[claim.claim_id] = left
     return {name: found for name, found in kept.items() if found}
