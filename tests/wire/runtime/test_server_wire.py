@@ -400,7 +400,13 @@ async def test_local_and_remote_answer_the_same(running, text):
 async def test_a_client_that_leaves_while_it_is_written_to_leaves_nothing_behind(running, log_lines, timeout_s, code):
     """The handler is ended where it stands, with one access line; nothing is left for the loop to collect elsewhere."""
     stray = []
-    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: stray.append(context))
+
+    def left(_loop: asyncio.AbstractEventLoop, context: dict) -> None:
+        # gRPC has one queue for all loops of a process: what comes back to a loop that an earlier test closed is none of this one's.
+        if str(context.get("exception")) != "Event loop is closed":
+            stray.append(context)
+
+    asyncio.get_running_loop().set_exception_handler(left)
     stream = running.audit.Export(audit_pb2.ExportRequest(session_id="flood"), timeout=timeout_s)
     async for _ in stream:
         break
