@@ -60,7 +60,11 @@ def derived(
                 continue
             target = _joined([values[n] for n in group])
             further = [each for each in wider if each.scope >= 0 or not same(each.value, target)]
-            if derives(target, words, further, counts) or implied.follows(target, reading, further):
+            timed = target.moment is not None or target.unit == TIME
+            others = (
+                further if timed else [each for each in operands if each.scope >= 0 or not same(each.value, target)]
+            )
+            if derives(target, words, others, counts) or implied.follows(target, reading, further):
                 made |= set(group)
                 operands.insert(0, Operand(target, frozenset(), -1))
     return made | _dated_together(values, stated | made, words, wider)
