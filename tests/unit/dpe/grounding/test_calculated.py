@@ -26,6 +26,14 @@ KILNS = (
 LEAGUE = "| Club | Goals | Points |\n|---|---|---|\n| Ravens | 58:31 | 64 |\n| Otters | 66:40 | 71 |\n| Badgers | 49:44 | 52 |"
 QUARTER = "month,revenue,costs\nJan,120,80\nFeb,135,90\nMar,150,95"
 GYM = "A gym pass costs $30 a month. Lockers cost $4 each. The contract runs for 18 months from the day of signing."
+VELTRA = (
+    '{"company": "Veltra", "year": 2023, "revenue_musd": 412, "operating_income_musd": 61, "net_income_musd": 44, "employees": 1850}',
+    '{"company": "Veltra", "year": 2024, "revenue_musd": 480, "operating_income_musd": 84, "net_income_musd": 60, "employees": 2010}',
+)
+MARGINS = (
+    "Operating income went from $61 million on $412 million of revenue in 2023 (a margin of about 14.8%) to $84 million on $480 million in 2024"
+    " (17.5%), so the operating margin widened by roughly 2.7 percentage points."
+)
 STAFF = "Amir has worked at the bakery since 1 August 2015."
 
 
@@ -57,6 +65,7 @@ def _settled(claim, *sources, own="", others=()):
         ("The budget rose from €900,000 to €990,000, an increase of €90,000 or 10%.", YEARS, ""),
         ("That is a decrease of 80 pupils, or 12.5%.", YEARS, ""),
         ("Budget (€k); 2021: 900; 2022: 990", YEARS, ""),
+        (MARGINS, VELTRA, ""),
         ("A gym pass costs $360 a year.", (GYM,), ""),
         ("Lockers cost $4 each, so $12 for three.", (GYM,), ""),
         ("The contract runs until November 2025.", (GYM,), "I signed in May 2024."),
