@@ -1,8 +1,8 @@
 """How the judge takes claims in other words: python -m bench.told [--blocks 150]
 
 Blocks of scripts/nli_told that nothing was trained on: a source, claims that follow from it, claims that it contradicts, claims that it leaves
-open, and for a part of them a twin of the source under which the same claims have other labels. Each claim is an answer of its own. Thresholds
-were chosen on these rows too, so that they compare models and show progress; figures to quote are those of ``python -m bench.everyday``.
+open, and for a part of them a twin of the source under which the same claims have other labels. Each claim is an answer of its own. They are
+there to choose models and thresholds by; figures to quote are those of ``python -m bench.everyday``.
 """
 
 from __future__ import annotations

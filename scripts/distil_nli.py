@@ -4,7 +4,7 @@
         --told scripts/nli_told --out build/distilled --teacher-seconds 150 --student-seconds 150,110 --control-seconds 45
 
 The teacher is an encoder of 110 M weights, fine-tuned on the rows of prepare_nli.py, the twins of nli_twins.py and the
-pairs that people wrote (nli_told.py). The student, which is what ships, learns its probabilities (two thirds of the loss) and
+pairs that were written for it (nli_told.py). The student, of the size that ships, learns its probabilities (two thirds of the loss) and
 the labels (one third) on the same pairs and on pairs that nobody labelled; where the teacher is known to be weak, the labels
 alone. A second student does so without the twins. A control has the same start and steps of the same kind on the old rows
 with their labels alone: what it does not reach, the teacher and the new pairs have brought. A tenth of MultiNLI and a part of
@@ -271,7 +271,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--start", type=Path, required=True, help="folder of the student's weights and its tokenizer")
     parser.add_argument("--rows", type=Path, required=True, help="folder that prepare_nli.py wrote")
     parser.add_argument("--twins", type=Path, required=True, help="folder that nli_twins.py wrote")
-    parser.add_argument("--told", type=Path, required=True, help="folder of the pairs that people wrote")
+    parser.add_argument("--told", type=Path, required=True, help="folder of the pairs that were written for it")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--teacher-seconds", type=float, default=185)
     parser.add_argument("--student-seconds", default="150,110", help="of the student, and of the one without twins")

@@ -3,7 +3,7 @@
     python scripts/fit_judge.py --data DATA [--told scripts/nli_told] [--model DIR] [--rows 150] [--seed 3] [--threads 2]
 
 DATA is the folder of labelled sets; only those whose licence lets a shipped model be trained on them are read. MODEL is
-a folder with an NLI slot, the shipped one without it. TOLD holds the pairs that people wrote (nli_told.py); those that no model
+a folder with an NLI slot, the shipped one without it. TOLD holds the pairs written for the model (nli_told.py); those that no model
 was trained on are one more set. Answers are judged by the pipeline's own parts, against the evidence
 that it chooses. The weakest claim stands for its answer, labels weigh the same in each set, and each set weighs the same.
 SLOPE and STRANGE are held near a prior and above zero; BASE is what puts nine of ten faithful answers above one half. The same

@@ -1,4 +1,4 @@
-"""Read the pairs that people wrote for the NLI model: a source, what follows from it in other words, and what does not.
+"""Read the pairs that were written for the NLI model, by a language model, block by block: a source, what follows from it in other words, and what does not.
 
     python scripts/nli_told.py scripts/nli_told        # checks the files and says what they hold
 

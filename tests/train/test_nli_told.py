@@ -1,4 +1,4 @@
-"""The pairs that people wrote for the NLI model: their form, what is held out, and what claims alone tell (docs/models.md)."""
+"""The pairs that were written for the NLI model: their form, what is held out, and what claims alone tell (docs/models.md)."""
 
 from __future__ import annotations
 
