@@ -6,6 +6,7 @@ Afterwards ledger, store, audit log and tokens agree: what was released was seal
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -106,6 +107,8 @@ class Mesh:
     valkey: Valkey
     services: dict[str, Process]
     addresses: dict[str, str]
+    killed: list[str] = field(default_factory=list)
+    """The services that were found dead by SIGKILL, in order."""
 
     @contextmanager
     def dying_at(self, point: str, at: int) -> Iterator[None]:
@@ -114,20 +117,25 @@ class Mesh:
         one.stop()
         one.env["INTERLOCK_FAILPOINTS"] = f"{point}:kill@{at}"
         one.restart()
+        self.killed.clear()
         try:
             yield
         finally:
-            one.env.pop("INTERLOCK_FAILPOINTS", None)
-            if one.child.poll() is None:
-                one.stop()
-                one.restart()
+            if not self.killed:
+                self._ended(one, one.stop())
+
+    def _ended(self, one: Process, code: int) -> None:
+        """Note how it ended and bring it back without its failpoint."""
+        self.killed += [str(one.name)] if code == -signal.SIGKILL else []
+        one.env.pop("INTERLOCK_FAILPOINTS", None)
+        one.restart()
 
     def revived(self) -> None:
         """Start what died."""
         for one in self.services.values():
-            if one.child.poll() is not None:
-                one.env.pop("INTERLOCK_FAILPOINTS", None)
-                one.restart()
+            code = one.child.poll()
+            if code is not None:
+                self._ended(one, code)
 
 
 @dataclass
@@ -188,15 +196,12 @@ def test_a_process_that_dies_there_loses_and_doubles_nothing(mesh, point):
         if point in AT_RESTORE:
             mesh.valkey.flush()
         client.ask()
-        died = client.seen[-2:-1] or client.seen
     if not client.lost:
         client.ask()
     check(mesh, client)
 
-    assert any(each in {"died", "SESSION_UNAVAILABLE", "DEADLINE_EXCEEDED"} for each in client.seen), (
-        died,
-        client.seen,
-    )
+    # What the client saw of it is a matter of time: a refusal, a closed connection, or nothing but a slow answer.
+    assert mesh.killed == [point.partition(".")[0]], client.seen
 
 
 def check(mesh: Mesh, client: Client) -> None:
