@@ -35,6 +35,7 @@ BENCHES = (
     "memory",
     "streams",
     "stream_verdicts",
+    "parts",
     "faults",
     "mcp",
     "kernel",

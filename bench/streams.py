@@ -4,7 +4,8 @@
 
 A mesh in one process per form, a provider that sends 50 tokens a second, answers of ten short sentences, or of five long ones, that their
 sources show. The forms take turns in one run. How long the first token takes is counted from when the provider had sent the whole first
-sentence. CPU is the mesh's, per answer. Memory is what an open stream adds while its provider is silent; short calls are asked meanwhile.
+sentence. CPU is the mesh's, per
+answer: it also reads the provider's stream token by token, where ``whole`` gets one answer at once (``bench.parts`` measures the judge alone). Memory is what an open stream adds while its provider is silent; short calls are asked meanwhile.
 Then the providers of all of them go on in the same moment: each stream comes to its end, or is told why it does not.
 ``bench.stream_verdicts`` compares what the forms say of labelled answers.
 """
@@ -20,6 +21,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -66,6 +68,15 @@ class Measured:
     late: list[float] = field(default_factory=list)
 
 
+def anew(number: int, text: str = ANSWER) -> str:
+    """Return another answer of the same length."""
+    return text.replace("Paris", f"Paris{number}").replace("Lyon", f"Lyon{number}").replace("The ", f"The N{number} ")
+
+
+def _tokens(text: str) -> list[str]:
+    return [word if at == 0 else " " + word for at, word in enumerate(text.split(" "))]
+
+
 class Paced:
     """A provider that sends a token at a time; while *silent* is set it stops behind the second sentence."""
 
@@ -76,32 +87,31 @@ class Paced:
 
     def turn(self, number: int, text: str = ANSWER) -> None:
         """Say something else from now on, of the same length: no cache of the judge knows it yet."""
-        self.answer = (
-            text.replace("Paris", f"Paris{number}").replace("Lyon", f"Lyon{number}").replace("The ", f"The N{number} ")
-        )
-        self.tokens = [word if at == 0 else " " + word for at, word in enumerate(self.answer.split(" "))]
+        self.answer = anew(number, text)
+        self.tokens = _tokens(self.answer)
         # A sentence is whole once the word behind it is there.
         self._whole = next(at for at, word in enumerate(self.tokens) if word.endswith(".")) + 2
         self.first_sentence_s, self.total_s = self._whole / TOKENS_A_SECOND, len(self.tokens) / TOKENS_A_SECOND
         self.whole_at = 0.0
 
     async def reply(self, request: Request) -> Response:
-        """Stream, or answer at once when all of it would have been sent."""
+        """Say what the system message says: stream it, or answer at once when all of it would have been sent."""
         asked = await request.json()
+        said = asked["messages"][0]["content"]
         if asked["messages"][-1]["content"] == SHORT:
-            return JSONResponse(completion(message(asked["messages"][0]["content"])))
+            return JSONResponse(completion(message(said)))
         if not asked.get("stream"):
             await asyncio.sleep(self.total_s)
-            return JSONResponse(completion(message(self.answer)))
-        return StreamingResponse(self._pieces(), media_type="text/event-stream")
+            return JSONResponse(completion(message(said)))
+        return StreamingResponse(self._pieces(_tokens(said)), media_type="text/event-stream")
 
-    async def _pieces(self) -> Any:
+    async def _pieces(self, tokens: list[str]) -> Any:
         begun = time.perf_counter()
-        for number, piece in enumerate(spoken(*self.tokens)):
+        for number, piece in enumerate(spoken(*tokens)):
             if self.silent.is_set() and number == 15:
                 while self.silent.is_set():
                     await asyncio.sleep(0.2)
-            await asyncio.sleep(max(0.0, begun + min(number, len(self.tokens)) / TOKENS_A_SECOND - time.perf_counter()))
+            await asyncio.sleep(max(0.0, begun + min(number, len(tokens)) / TOKENS_A_SECOND - time.perf_counter()))
             if number == self._whole:
                 self.whole_at = time.perf_counter()
             yield piece
@@ -242,9 +252,12 @@ async def _ends(asking: list[asyncio.Task[None]]) -> list[float]:
 Row = tuple[float, float | None, str]
 
 
+def cpu_over_whole(found: dict[str, Measured]) -> float:
+    return statistics.median(found["sentences"].cpu) / statistics.median(found["whole"].cpu)
+
+
 def of_one(found: dict[str, Measured], long_ms: float) -> dict[str, Row]:
     parts, whole = found["sentences"], found["whole"]
-    cpu = statistics.median(parts.cpu) / statistics.median(whole.cpu)
     return {
         "streams: first token after the first whole sentence": (statistics.median(parts.late), 150, "ms"),
         "streams: the same where sentences are long": (long_ms, 300, "ms"),
@@ -252,7 +265,7 @@ def of_one(found: dict[str, Measured], long_ms: float) -> dict[str, Row]:
         "streams: first token of whole, for comparison": (statistics.median(whole.first), None, "times"),
         "streams: total over the provider's total": (statistics.median(parts.total), 1.15, "times"),
         "streams: total of whole, for comparison": (statistics.median(whole.total), None, "times"),
-        "streams: CPU of sentences over whole": (cpu, 1.3, "times"),
+        "streams: CPU of a mesh in one process, sentences over whole": (cpu_over_whole(found), None, "times"),
     }
 
 
@@ -285,27 +298,29 @@ def main() -> int:
     parser.add_argument("--open", type=int, default=OPEN, help="streams that are open at once")
     parser.add_argument("--only-open", action="store_true", help="open them and measure nothing else: a minute")
     options = parser.parse_args()
-    forms = ("sentences",) if options.only_open else FORMS
     paced, provider = Paced(), Provider()
     provider._reply = paced.reply
     with tempfile.TemporaryDirectory() as folder, RunningProvider(provider) as upstream:
-        shared = {"upstream_base_url": upstream.base_url, "unaware_callers": "observe", "max_roots_per_minute": 10_000}
+        settings = {
+            "upstream_base_url": upstream.base_url,
+            "unaware_callers": "observe",
+            "max_roots_per_minute": 10_000,
+        }
         # All are to be open at the same time, however long a busy machine takes to let them in.
-        shared |= {"upstream_timeout_s": 2 * PATIENCE_S, "request_timeout_s": 2.5 * PATIENCE_S}
-        ends: list[Processes] = []
-        try:
+        settings |= {"upstream_timeout_s": 2 * PATIENCE_S, "request_timeout_s": 2.5 * PATIENCE_S}
+        with ExitStack() as ends:
             agents = {}
-            for form in forms:
-                processes = Processes(Path(folder) / form, {**shared, "stream_release": form})
-                (Path(folder) / form).mkdir()
-                ends.append(processes)
+            for form in ("sentences",) if options.only_open else FORMS:
+                processes = ends.enter_context(_processes(Path(folder) / form, settings, form))
                 agents[form] = Agent(processes.mesh())
-            found = asyncio.run(everything(agents, paced, options.open))
-        finally:
-            for processes in ends:
-                processes.__exit__()
-    print(json.dumps(figures(found)))
+            rows = asyncio.run(everything(agents, paced, options.open))
+    print(json.dumps(figures(rows)))
     return 0
+
+
+def _processes(folder: Path, settings: dict[str, Any], form: str) -> Processes:
+    folder.mkdir(parents=True)
+    return Processes(folder, {**settings, "stream_release": form})
 
 
 async def everything(agents: dict[str, Agent], paced: Paced, wanted: int) -> dict[str, Row]:

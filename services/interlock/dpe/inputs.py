@@ -104,7 +104,7 @@ class Inputs:
         *parses* receives the parse of each sentence of prose.
         """
         spent = Spent()
-        named = await naming.named(
+        named, views = await naming.named(
             outputs, self.language, self.inference, self._reader(self.language, claims), stage=stage, spent=spent
         )
         kept = named if parses is None else ParseRecorder(named, parses)
@@ -112,7 +112,7 @@ class Inputs:
         reader = self._reader(recorder, claims)
 
         def read(cancelled: Cancelled) -> tuple[list[ChoiceReading], list[TextProfile]]:
-            readings = reader.read(outputs, cancelled)
+            readings = reader.read(views, cancelled)
             return readings, [profile.profile(reading, recorder.styles) for reading in readings]
 
         return await self.language.run(read, stage=stage, spent=spent)
@@ -173,6 +173,8 @@ class Inputs:
         """Read the earlier answers that are not cached, and combine all of them."""
         with timed("6"):
             windows = [EarlierWindow(w.window_id, await self.earlier_profile(w.text)) for w in request.prior]
+            if not windows:
+                return merge_windows(())
             return await self.language.run(lambda _: merge_windows(windows), stage="6")
 
     async def earlier_profile(self, text: str) -> EmbeddedProfile:

@@ -19,6 +19,7 @@ from interlock.dpe.claims.wording import (
     is_content_word,
 )
 from interlock.dpe.document import Claim, ClaimType, Entity
+from interlock.dpe.inference.language import derived
 from interlock.dpe.text.layout import BlockKind
 from interlock.dpe.text.segmentation import Parsed, fitted
 from interlock.dpe.text.text import Text
@@ -46,6 +47,18 @@ def split_claims(
 
     No claim has more than *limit* tokens; a longer clause becomes several claims.
     """
+    sentence, tokens = parsed.sentence, parsed.tokens
+    places = tuple(parsed.text.starts), tuple(parsed.text.ends)
+    key = ("claims", sentence, tokens.start, tokens.end, parsed.kind, parsed.lead, places, limit, number, output_index)
+    known = derived(tokens)
+    if key not in known:
+        known[key] = list(_split(parsed, limit=limit, count=count, number=number, output_index=output_index))
+    yield from known[key]
+
+
+def _split(
+    parsed: Parsed, *, limit: int, count: Callable[[Sequence[str]], list[int]], number: int, output_index: int
+) -> Iterator[tuple[Claim, Checkability]]:
     for clause in clauses(parsed):
         for part in fitted(clause.text, limit, count):
             if any(c.isalnum() for c in part.chars):

@@ -11,6 +11,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
+from interlock.dpe.text.memory.remembered import remembered
 from interlock.dpe.text.patterns import pattern, spaced
 from interlock.dpe.text.wordlists import word_set
 
@@ -220,6 +221,7 @@ def tells_by_asking(sentence: str) -> bool:
     return _DID_YOU_KNOW.search(_bare(sentence)) is not None
 
 
+@remembered(bytes_a_character=0)
 def makes_no_claim(sentence: str) -> bool:
     """Whether a sentence in German, French or Spanish makes no factual claim."""
     text = " ".join(sentence.split())

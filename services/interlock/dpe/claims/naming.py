@@ -14,7 +14,7 @@ from interlock.dpe.claims.reading import OutputReader
 from interlock.dpe.inference.language import Cancelled, Language, NamedLanguage, Spent
 from interlock.dpe.inference.port import Inference
 from interlock.dpe.request import Output
-from interlock.dpe.text.views import viewed
+from interlock.dpe.text.views import Viewed, viewed
 
 LONG_CHARS = 32_768
 """The claims of a longer answer are counted before the models look for names."""
@@ -28,24 +28,25 @@ async def named(
     *,
     stage: str,
     spent: Spent,
-) -> NamedLanguage:
-    """Return the parser with the named entities of its input.
+) -> tuple[NamedLanguage, list[Viewed]]:
+    """Return the parser with the named entities of its input, and the outputs as they are read.
 
     *reader* splits a long answer first, so that one with too many claims is refused before the classifier runs.
     """
 
-    def parser_texts(_: Cancelled) -> list[str]:
-        return [text for view in viewed(outputs) for text in language.texts(view.text)]
+    def parser_texts(_: Cancelled) -> tuple[list[Viewed], list[str]]:
+        views = viewed(outputs)
+        return views, [text for view in views for text in language.texts(view.text)]
 
     run = partial(language.run, stage=stage, spent=spent)
-    texts = await run(parser_texts)
+    views, texts = await run(parser_texts)
     parses: dict[str, Any] = {}
     if sum(map(len, texts)) > LONG_CHARS:
-        await run(partial(reader.read, outputs))
+        await run(partial(reader.read, views))
         found = await inference.names(texts)
     else:
         found, parses = await _both(inference.names(texts), run(partial(language.parses, texts)))
-    return NamedLanguage(language, dict(zip(texts, found, strict=True)), parses)
+    return NamedLanguage(language, dict(zip(texts, found, strict=True)), parses), views
 
 
 async def _both(names: Any, parses: Any) -> list[Any]:

@@ -10,9 +10,8 @@ from interlock.domain.errors import exhausted
 from interlock.dpe.claims.claims import MOST_UNCHECKED_WORDS, Checkability, split_claims
 from interlock.dpe.document import Claim, Sentence
 from interlock.dpe.inference.language import Cancelled, Language
-from interlock.dpe.request import Output
 from interlock.dpe.text.marks import CitationMark, placed
-from interlock.dpe.text.views import Viewed, viewed
+from interlock.dpe.text.views import Viewed
 
 
 @dataclass
@@ -56,8 +55,8 @@ class OutputReader:
     claim_tokens: int
     count: Callable[[Sequence[str]], list[int]]
 
-    def read(self, outputs: Sequence[Output], cancelled: Cancelled) -> list[ChoiceReading]:
-        """Return the choices by index, and an empty one when there is no output.
+    def read(self, views: Sequence[Viewed], cancelled: Cancelled) -> list[ChoiceReading]:
+        """Return the choices by index, and an empty one when there is no view of an output.
 
         A masked choice has two or three readings: as written, then unmasked.
 
@@ -65,7 +64,7 @@ class OutputReader:
         """
         choices: dict[tuple[int, int], ChoiceReading] = {}
         number = 1
-        for output in viewed(outputs):
+        for output in views:
             reading = choices.setdefault((output.choice_index, output.view), ChoiceReading(output.choice_index))
             number = self._add(reading, output, number, cancelled)
         return [choices[key] for key in sorted(choices)] or [ChoiceReading(0)]

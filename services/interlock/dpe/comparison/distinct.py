@@ -99,8 +99,13 @@ def _terse(one: str, other: str) -> bool:
 
 def _equated(one: str, other: str) -> bool:
     """Whether each claim writes out an equation that is right: two right ones do not contradict each other."""
-    found = [list(equations(frame(text).reading)) for text in (one, other)]
-    return all(found) and all(each.right for equation in found for each in equation)
+    return _states_right_equations(one) and _states_right_equations(other)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _states_right_equations(text: str) -> bool:
+    found = list(equations(frame(text).reading))
+    return bool(found) and all(each.right for each in found)
 
 
 def _dated_apart(one: str, other: str) -> bool:
@@ -113,8 +118,13 @@ def _dated_apart(one: str, other: str) -> bool:
 
 def _coded_apart(one: str, other: str) -> bool:
     """Whether each claim names things by codes, and none of them is in both: *S3 arrives at 08:11*, *X9 arrives at 08:08*."""
-    codes = [frozenset(_CODE.findall(text)) for text in (one, other)]
+    codes = _codes(one), _codes(other)
     return all(codes) and codes[0].isdisjoint(codes[1])
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _codes(text: str) -> frozenset[str]:
+    return frozenset(_CODE.findall(text))
 
 
 def _led(text: str) -> tuple[str, str]:

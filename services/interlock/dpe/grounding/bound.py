@@ -36,7 +36,7 @@ from interlock.dpe.grounding.placing.paired_cells import exchanged_cells
 from interlock.dpe.grounding.placing.rows_told import Column, columns
 from interlock.dpe.grounding.placing.scopes import Scopes, scopes
 from interlock.dpe.grounding.support import content_stems
-from interlock.dpe.inference.language import Cancelled, Language, batches
+from interlock.dpe.inference.language import Cancelled, Language, batches, derived
 from interlock.dpe.values import extraction
 from interlock.dpe.values.moments import covers
 from interlock.dpe.values.quantities import same
@@ -173,7 +173,7 @@ def _in_choice(
     cancelled: Cancelled,
 ) -> dict[str, tuple[Distortion, ...]]:
     told = {reading.sentences[claim.sentence_index] for claim in claims} & parses.keys()
-    passages = {sentence: passage(parses[sentence]) for sentence in told}
+    passages = {sentence: _passage(parses[sentence]) for sentence in told}
     if not any(each.frames or each.limits for each in passages.values()):
         return {}
     sources = read()
@@ -191,6 +191,14 @@ def _in_choice(
         if all(each.type != finding.type for each in known):
             known.append(_distortion(finding))
     return {name: tuple(dict.fromkeys(each)) for name, each in found.items()}
+
+
+def _passage(parse: Any) -> ReadSentence:
+    known, key = derived(parse), ("passage", parse.start, parse.end)
+    if key not in known:
+        known[key] = passage(parse)
+    found: ReadSentence = known[key]
+    return found
 
 
 def _evidence(

@@ -82,7 +82,7 @@ async def distortions(
             if not cancelled() and _clears(claim, other, one, evidence[claim.claim_id])
         }
 
-    cleared = await language.run(second_look, stage="3b")
+    cleared = await language.run(second_look, stage="3b") if doubtful else set()
     kept = {name: found for name, found in distorted.items() if name not in cleared}
     return _by_calculation(claims, kept, evidence)
 

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from interlock.dpe.document import NliScores
-from interlock.dpe.text.memory.remembered import LONG, remembered
+from interlock.dpe.text.memory.remembered import remembered
 from interlock.dpe.values.figures import BEGINNINGS
 from interlock.dpe.values.frames import DIRECTIONS, STOP, stem
 
@@ -55,7 +55,7 @@ class Vocabulary:
         return word in self.stems or (word[:_ALIKE] in self.beginnings and len(word) < _ENDLESS and not _named(word))
 
 
-@remembered(bytes_a_character=10, from_length=LONG)
+@remembered(bytes_a_character=10, from_length=60)
 def content_stems(text: str) -> frozenset[str]:
     """Return the stems of the content words of a text, without number words and units.
 

@@ -8,8 +8,9 @@ A-23).
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -23,12 +24,16 @@ from interlock.dpe.inference.fairness import current_flow
 from interlock.dpe.inference.port import ModelInfo
 from interlock.dpe.inference.worker import Expired, Job, Left, OutOfTime, Worker
 from interlock.dpe.text.layout import Layout, layout
+from interlock.dpe.text.memory.remembered import STORE
 from interlock.dpe.text.segmentation import Parsed, pieces, sentences
 from interlock.dpe.text.text import Text
 
 BATCH = 16
 BATCH_CHARS = 2000
 """Texts that the parser reads at once, and their characters together; a longer text is read alone."""
+BYTES_A_CHARACTER = 400
+"""About what a parse holds for each character of its text, with what is derived from it."""
+_NAMES, _DERIVED = "interlock.names", "interlock.derived"
 STAGE_TIMEOUT_S = 10.0
 GRACE_S = 2.0
 MOST_LEFT_BEHIND = 2
@@ -79,6 +84,7 @@ class Language:
         self._grace_s = grace_s
         self._worker = Worker("dpe-text")
         self._late: set[Job] = set()
+        self._parses = f"parse {os.urandom(8).hex()}"  # of this parser, used on this thread alone
 
     def close(self) -> None:
         """Stop the thread and drop queued work."""
@@ -163,10 +169,13 @@ class Language:
         """Return the parse of each distinct text, so that parsing can start before the names are known."""
         parsed: dict[str, Any] = {}
         for some in batches(list(dict.fromkeys(texts))):
-            parsed |= {doc.text: doc for doc in self.nlp.pipe(some, batch_size=BATCH)}
+            parsed |= STORE.of_each(self._parses, some, self._parsed_anew, bytes_a_character=BYTES_A_CHARACTER)
             if cancelled():
                 break
         return parsed
+
+    def _parsed_anew(self, texts: list[str]) -> list[Any]:
+        return list(self.nlp.pipe(texts, batch_size=BATCH))
 
 
 @dataclass(frozen=True)
@@ -188,8 +197,20 @@ class NamedLanguage:
         else:
             docs = self.language.nlp.pipe(texts, batch_size=batch_size)
         for doc in docs:
-            doc.ents = list(_spans(doc, self.names[doc.text]))
+            names = self.names[doc.text]
+            if doc.user_data.get(_NAMES) != names:
+                doc.ents = list(_spans(doc, names))
+                doc.user_data |= {_NAMES: names, _DERIVED: {}}
             yield doc
+
+
+def derived(tokens: Any) -> dict[Hashable, Any]:
+    """Return what was derived from the parse that *tokens* are of: kept with it, as long as it has the same names.
+
+    An answer that grows brings its first sentences again. Used on the text thread alone.
+    """
+    found: dict[Hashable, Any] = tokens.doc.user_data.setdefault(_DERIVED, {})
+    return found
 
 
 def batches(texts: Sequence[str]) -> Iterator[list[str]]:

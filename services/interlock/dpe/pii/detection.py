@@ -35,7 +35,7 @@ from interlock.dpe.pii.recognizers import (
     PhoneRecognizer,
     ShapeRecognizer,
 )
-from interlock.dpe.pii.sensitive import SCORE, sensitive
+from interlock.dpe.pii.sensitive import SCORE, SensitiveParser, sensitive
 from interlock.dpe.text.folding import Folded, fold
 from interlock.dpe.text.names import COMMON_WORDS, plain
 from interlock.dpe.text.patterns import pattern
@@ -134,7 +134,7 @@ class PiiDetector:
 
     def __init__(self, nlp: Any) -> None:
         """Build the recognisers around a loaded spaCy pipeline."""
-        self._nlp, self._pipeline = nlp, LoadedPipeline(nlp)
+        self._pipeline, self._passages = LoadedPipeline(nlp), SensitiveParser(nlp)
         recognizers = _recognizers()
         registry = RecognizerRegistry(recognizers=recognizers, supported_languages=[LANGUAGE])
         self._engine = AnalyzerEngine(
@@ -156,7 +156,7 @@ class PiiDetector:
         loose = [_hit(each, folded.text) for each in results if each.recognition_metadata.get(NEEDS_PERSON)]
         spans = sorted((each.start, each.end) for each in firm)
         found = firm + [each for each in loose if _is_close(each.start, each.end, spans)]
-        found += [_Hit(each.kind, each.start, each.end, SCORE) for each in sensitive(folded.text, self._nlp)]
+        found += [_Hit(each.kind, each.start, each.end, SCORE) for each in sensitive(folded.text, self._passages)]
         spans = sorted((each.start, each.end) for each in found)
         for name in self._people(folded.text, spans):
             start, end = _trimmed(folded.text, name.start, name.end, full_stop=True)

@@ -8,6 +8,7 @@ of a holder of public office, who made them public. A nationality is no ethnic o
 The word list is searched first. Only passages with such a word and a possible person are parsed.
 """
 
+import secrets
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +18,12 @@ from interlock.dpe.pii.lexicon import ILLNESS, Term, terms
 from interlock.dpe.pii.persons import People, is_public
 from interlock.dpe.pii.records import recorded
 from interlock.dpe.pii.said_of import is_said
+from interlock.dpe.text.memory.remembered import STORE
 from interlock.dpe.text.patterns import pattern
 
 SCORE = 0.7
 _BEFORE, _AFTER = 300, 200
+BYTES_A_CHARACTER = 300
 _MOST_READ = 6_000  # code points that are parsed once something is found
 _POSSIBLE_PERSON = pattern(r"\p{Lu}\p{Ll}|\b(?:[Mm]y|[Oo]ur|[Yy]our)\b")
 _MARKS = frozenset("*`_")  # of layout: the parser reads the words without them
@@ -36,8 +39,27 @@ class Sensitive:
     kind: str
 
 
-def sensitive(text: str, nlp: Any) -> Iterator[Sensitive]:
-    """Yield what a text says of identified persons. *nlp* is a loaded pipeline; its steps run one by one."""
+class SensitiveParser:
+    """Reads passages by a loaded pipeline, whose steps run one by one. A passage that was read is remembered: answers grow."""
+
+    def __init__(self, nlp: Any) -> None:
+        self._nlp, self._own = nlp, secrets.token_hex(8)
+
+    def read(self, passage: str) -> Any:
+        """Return the parse of a passage, with its names."""
+        return STORE.of(
+            f"sensitive {self._own}", (passage,), lambda: self._anew(passage), bytes_a_character=BYTES_A_CHARACTER
+        )
+
+    def _anew(self, passage: str) -> Any:
+        doc = self._nlp.make_doc(passage)
+        for step in _STEPS:
+            doc = self._nlp.get_pipe(step)(doc)
+        return doc
+
+
+def sensitive(text: str, parser: SensitiveParser) -> Iterator[Sensitive]:
+    """Yield what a text says of identified persons."""
     found = list(terms(text))
     if not found:
         return
@@ -48,19 +70,17 @@ def sensitive(text: str, nlp: Any) -> Iterator[Sensitive]:
         if told and read > _MOST_READ:
             return
         read += end - start
-        for each in _said(text[start:end], start, inside, nlp):
+        for each in _said(text[start:end], start, inside, parser):
             told.add((each.start, each.end))
             yield Sensitive(each.start, each.end, each.kind)
 
 
-def _said(passage: str, offset: int, inside: Sequence[Term], nlp: Any) -> Iterator[Term]:
+def _said(passage: str, offset: int, inside: Sequence[Term], parser: SensitiveParser) -> Iterator[Term]:
     """Yield the terms of a passage that are said of a person."""
     if not _POSSIBLE_PERSON.search(passage):
         return
     places = [place for place, written in enumerate(passage) if written not in _MARKS]
-    doc = nlp.make_doc("".join(passage[place] for place in places).replace("\n", " "))
-    for step in _STEPS:
-        doc = nlp.get_pipe(step)(doc)
+    doc = parser.read("".join(passage[place] for place in places).replace("\n", " "))
     read = {each: _moved(each, offset, places) for each in inside}
     people = People(doc, [(each.start, each.end) for each in read.values()])
     for each, term in read.items():

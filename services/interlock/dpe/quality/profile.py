@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.document import Claim, Sentence
-from interlock.dpe.inference.language import Language
+from interlock.dpe.inference.language import Language, derived
 from interlock.dpe.inference.port import Floats, Inference
 from interlock.dpe.quality import flow, register, repetition, topics
 from interlock.dpe.quality.register import Register, Voice, sentence_voice, text_register
@@ -49,8 +49,10 @@ class StyleRecorder:
 
     def _recorded(self, found: Iterator[Parsed]) -> Iterator[Parsed]:
         for sentence in found:
-            phrases = topics.noun_phrases(sentence.tokens)
-            self.styles[sentence.sentence] = SentenceStyle(sentence_voice(sentence.tokens), phrases)
+            known, key = derived(sentence.tokens), ("style", sentence.tokens.start, sentence.tokens.end)
+            if key not in known:
+                known[key] = SentenceStyle(sentence_voice(sentence.tokens), topics.noun_phrases(sentence.tokens))
+            self.styles[sentence.sentence] = known[key]
             yield sentence
 
 

@@ -2,7 +2,8 @@
 
 The parser is loaded for clauses and names anyway, and of the measured splitters it finds sentence ends best once blank
 lines are removed. It never gets more than a few thousand characters at once, so one endless line costs no more than
-many short ones.
+many short ones. A paragraph is cut behind sentences that surely end, where what is before does not change with what follows: an
+answer that grows is not read anew from its first word.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from interlock.dpe.text.layout import BlockKind, TextBlock
 from interlock.dpe.text.text import Text
 
 PIECE_CHARS = 3000
+RUN_CHARS = 60
+"""Characters of a paragraph after which the models get what follows as a text of its own, from the next sentence that surely begins."""
 WORD_PART = 25
 
 _LONGEST_ABBREVIATION = 12
@@ -33,6 +36,16 @@ _ABBREVIATED = re.compile(
     r"|p\. ?ej|núm)\.\Z|(?:^|[\s(])[zd]\.\Z"
 )
 _FULL_STOP = re.compile("[。！？｡]")
+_SURE_END = re.compile(
+    r"(?:(?<=[a-zß-öø-ÿ]{3})|(?<=[0-9]{3})|(?<=[a-zß-öø-ÿ]{3}[)\"”’%]))[.!?][\"'”’)\]]{0,2} (?=[\"'“‘(]?[A-ZÀ-ÖØ-Þ])"
+)
+_ENDS = re.compile(f"{_FULL_STOP.pattern}|{_SURE_END.pattern}")
+_MAY_GO_ON = re.compile(
+    r"(?:\b(?:approx|art|assn|assoc|ave|bros|bzw|capt|corp|dept|dipl|dist|est|etc|evtl|fig|figs|gen|ggf|gov|hon|inc|inkl|intl|jan|feb|mar|apr"
+    r"|jun|jul|aug|sept?|oct|nov|dec|ltd|messrs|mrs|mio|mrd|nat|natl|núm|pres|prof|pvt|rev|sec|sen|sgt|univ|usw|vol|zzgl))\Z",
+    re.IGNORECASE,
+)
+_LONGEST_WORD = 8
 
 
 @dataclass(frozen=True)
@@ -110,9 +123,9 @@ def _leading(chars: str, at: int) -> int:
 
 
 def _pieces(block: TextBlock) -> Iterator[TextBlock]:
-    """Yield a block in pieces of bounded length, cut after full stops unknown to the parser, or at a space."""
+    """Yield a block in pieces of bounded length: runs of whole sentences, cut after full stops unknown to the parser too, or at a space."""
     at, chars = 0, block.text.chars
-    for stop in [*(m.end() for m in _FULL_STOP.finditer(chars)), len(chars)]:
+    for stop in [*_ends(block), len(chars)]:
         while stop - at > PIECE_CHARS:
             cut = chars.rfind(" ", at + 1, at + PIECE_CHARS)
             end = cut if cut > at else at + PIECE_CHARS
@@ -123,9 +136,26 @@ def _pieces(block: TextBlock) -> Iterator[TextBlock]:
             at = stop
 
 
+def _ends(block: TextBlock) -> list[int]:
+    """Return where a block is cut. Each place follows from what is before it and the letter behind it."""
+    chars, found, begun = block.text.chars, list[int](), 0
+    if block.kind not in {BlockKind.PROSE, BlockKind.COMMENT}:
+        return [mark.end() for mark in _FULL_STOP.finditer(chars)]
+    for mark in _ENDS.finditer(chars):
+        wide = mark[0][-1] != " "
+        if wide or (
+            mark.end() - begun >= RUN_CHARS
+            and not _MAY_GO_ON.search(chars[max(0, mark.start() - _LONGEST_WORD) : mark.start()])
+        ):
+            found.append(mark.end())
+            begun = mark.end()
+    return found
+
+
 def fitted(text: Text, limit: int, count: Callable[[Sequence[str]], list[int]]) -> list[Text]:
     """Return *text* in parts of at most *limit* tokens, cut between words, or inside a word that is longer."""
-    if 4 * len(text.chars) <= limit or count([text.chars])[0] <= limit:
+    surely = len(text.chars) * (1 if text.chars.isascii() else 4) <= limit
+    if surely or count([text.chars])[0] <= limit:
         return [text] if text.chars else []
     words = _words(text)
     parts: list[Text] = []

@@ -89,7 +89,11 @@ class Text:
 
     def traced(self, origin: Text) -> Text:
         """Return this text with the offsets of *origin* resolved to the text that *origin* was made from."""
-        places = [origin.span(start, end) for start, end in zip(self.starts, self.ends, strict=True)]
+        starts, ends = origin.starts, origin.ends
+        places = [
+            (starts[start], ends[start]) if end == start + 1 else origin.span(start, end)
+            for start, end in zip(self.starts, self.ends, strict=True)
+        ]
         return Text(self.chars, [start for start, _ in places], [end for _, end in places])
 
     def _spread(self, start: int, end: int, put: str) -> Text:

@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from interlock.dpe.text.memory.remembered import remembered
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 
@@ -110,6 +111,7 @@ NUMBER_WORDS = {
 _TOLD_BY = {name: words if name == ENGLISH else words - _ALSO_ENGLISH for name, words in _FUNCTION_WORDS.items()}
 
 
+@remembered(bytes_a_character=0)
 def tongue(text: str) -> str | None:
     """Return the language of a text, or ``None`` when its words do not tell."""
     words = [word.lower() for word in _WORD.findall(text)]

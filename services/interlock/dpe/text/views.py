@@ -17,12 +17,14 @@ from interlock.dpe.text.arguments import arguments, only_text, prose
 from interlock.dpe.text.disguises import undisguised
 from interlock.dpe.text.encodings import decoded, unseen
 from interlock.dpe.text.marks import NO_MARKS, Marks, marks, traced, unmarked
+from interlock.dpe.text.memory.remembered import STORE
 from interlock.dpe.text.text import Text, normalised, plain
 
 Finder = Callable[[str, str], Iterable[PiiFinding]]
 
 AS_WRITTEN, UNMASKED = 0, 1
 _ROUNDS = 3
+_MOST_REMEMBERED = 20_000
 _CALL, _ANSWER = "tool_call", "answer"
 _DELETIONS = "\b\x7f"
 _TURNS_RIGHT, _TURNS_BACK = "\u202e", "\u202c\u2069\n"
@@ -114,6 +116,12 @@ def unmasked(raw: str, *, short: bool = False) -> tuple[Text, int] | None:
 
     *short* prefers shorter words where letters set apart allow two readings.
     """
+    if len(raw) > _MOST_REMEMBERED:
+        return _unmasked(raw, short=short)
+    return STORE.of(f"unmasked {short}", (raw,), lambda: _unmasked(raw, short=short), bytes_a_character=100)
+
+
+def _unmasked(raw: str, *, short: bool) -> tuple[Text, int] | None:
     seen = normalised(raw)[0]
     text = _normalised(unseen(_turned_by_marks(_without_deleted(plain(raw)))))[0]
     hidden = 0

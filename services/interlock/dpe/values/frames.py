@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from interlock.dpe.text.known_names import KnownNames
 from interlock.dpe.text.lexing import WORD, Lexeme, at
-from interlock.dpe.text.memory.remembered import LONG, remembered
+from interlock.dpe.text.memory.remembered import remembered
 from interlock.dpe.text.names import Name, find_names, opens_sentence, plain, root
 from interlock.dpe.text.wordlists import lines, word_set
 from interlock.dpe.values.extraction import ValuesRead, read
@@ -128,7 +128,7 @@ def frame(text: str) -> Frame:
     return Frame(reading, sentences, names, bag, measured, ValueTable(reading.values), KnownNames.of((reading.tokens,)))
 
 
-@remembered(bytes_a_character=50, from_length=LONG)
+@remembered(bytes_a_character=50, from_length=100)
 def names_known(text: str) -> KnownNames:
     """Return the names that a text contains."""
     return KnownNames.of((read(text).tokens,))

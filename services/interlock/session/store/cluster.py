@@ -62,11 +62,14 @@ class ServerLink:
         self._learning: asyncio.Task[StoreServer | Refused] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._following: asyncio.Task[None] | None = None
+        self._closed = False
 
     async def ready(self) -> Connection:
         """Return the connection that all callers share while it is being made. One who leaves does not end it."""
         if self.connection and not self.connection.closed:
             return self.connection
+        if self._closed:
+            raise store_unavailable("CLOSED")
         if self._connecting is None:
             self._connecting = asyncio.create_task(self._connect())
             self._connecting.add_done_callback(self._made)
@@ -104,7 +107,8 @@ class ServerLink:
                 await refresh(connection)
 
     async def close(self) -> None:
-        """Close the connection; calls that wait are refused."""
+        """Close the connection; calls that wait, or come later, are refused."""
+        self._closed = True
         for task in (self._watching, self._following):
             if task:
                 task.cancel()
@@ -152,6 +156,7 @@ class Routes:
         self._slots: dict[int, ServerLink] = {}
         self._learning: asyncio.Task[None] | None = None
         self._learned_at = float("-inf")
+        self._closed = False
 
     def link(self, command: Sequence[str | int | bytes]) -> ServerLink:
         """Return where to send a command first."""
@@ -209,7 +214,8 @@ class Routes:
             )
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close every connection. A call that is redirected from now on is refused."""
+        self._closed = True
         if self._learning:
             await asyncio.wait([self._learning])
         for link in (self._home, *self._links.values()):
@@ -227,6 +233,8 @@ class Routes:
         if place == (self._address.host, self._address.port):
             return self._home
         if place not in self._links:
+            if self._closed:
+                raise store_unavailable("CLOSED")
             address = replace(self._address, host=place[0], port=port, path="")
             self._links[place] = ServerLink(address, self._timeout_s)
         return self._links[place]

@@ -22,16 +22,14 @@ _SMALLEST, _LARGEST, _MOST_DIGITS = -(2**63), 2**64 - 1, 20
 
 def loads(data: bytes, *, max_depth: int) -> Any:
     """Return the value of *data*. Refused with INVALID_UTF8, JSON_TOO_DEEP, DUPLICATE_KEY or INVALID_JSON."""
-    if _depth(data) > max_depth:
+    if data.count(b"[") + data.count(b"{") > max_depth and _depth(data) > max_depth:
         raise invalid("JSON_TOO_DEEP", f"the JSON is nested deeper than {max_depth} levels", limit=str(max_depth))
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise invalid("INVALID_UTF8", "the body is not UTF-8", position=str(error.start)) from None
     try:
-        value = json.loads(
-            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_integer
-        )
+        value = _STRICT.decode(text)
     except json.JSONDecodeError as error:
         raise invalid("INVALID_JSON", f"the body is not JSON: {error.msg}", position=str(error.pos)) from None
     if b"\\ud" in data or b"\\uD" in data:
@@ -96,3 +94,8 @@ def _no_lone_surrogate(value: Any) -> None:
         dumps(value)
     except UnicodeEncodeError:
         raise invalid("INVALID_UTF8", "the body holds half of a surrogate pair") from None
+
+
+_STRICT = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_integer
+)

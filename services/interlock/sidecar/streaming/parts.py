@@ -52,6 +52,10 @@ FIRST_PART = Histogram("interlock_stream_first_part_seconds", "Time from the cal
 GROWTH = 2.0
 """How much longer a text is than the one judged before it, so that its judgements together cost a bounded multiple of one."""
 
+LEAST, WAIT_S = 200, 1.0
+"""Characters that a text has more than the one judged before it, about what a provider writes in a second, unless that second is over: single
+short sentences are not worth a judgement each, but the first is. After a second of silence what is whole is judged, whatever its length."""
+
 TAIL = 16
 """A tail without a unit is searched again once it has grown by this fraction: one that comes byte by byte costs no more than that."""
 
@@ -96,6 +100,13 @@ def streamed(settings: Settings, peers: Peers, run: Run, admitted: Admitted, jud
     return PartRelease(settings, peers, run, admitted, judge) if may_stream(run.call, admitted, settings) else None
 
 
+def is_due(known: int, judged: int, waited_s: float) -> bool:
+    """Tell whether whole units up to a character are judged now, where those up to another were judged some seconds ago."""
+    if not judged:
+        return known > 0
+    return known >= judged * GROWTH and (known >= judged + LEAST or waited_s >= WAIT_S)
+
+
 class PartRelease:
     """Releases the parts of one answer."""
 
@@ -105,6 +116,7 @@ class PartRelease:
         self._live, self._running = run.call.live, RunningHash()
         self._lease = StreamLease(settings, peers, run, admitted.opened)
         self._known = self._judged = self._looked = 0
+        self._judged_at = 0.0
         self._seen = AnswerPart()
         self._whole_only = False
         self.ended = False
@@ -123,9 +135,7 @@ class PartRelease:
             reading.cancel()
         try:
             while not (reading.done() or self._live.cut or self._live.stopped):
-                await stream.changed.wait()
-                stream.changed.clear()
-                await self._look(stream)
+                await self._look(stream, silent=await self._silence(stream))
             answer = await self._ended(stream, reading)
             self.ended = stream.done
         finally:
@@ -133,6 +143,16 @@ class PartRelease:
             self._run.asking.discard(reading)
         fields.count(answer.dropped)
         return answer
+
+    async def _silence(self, stream: Reader) -> bool:
+        """Wait for more, and tell whether it is the provider that keeps whole units waiting."""
+        try:
+            async with asyncio.timeout(WAIT_S if self._known > self._judged and not self._whole_only else None):
+                await stream.changed.wait()
+        except TimeoutError:
+            return True
+        stream.changed.clear()
+        return False
 
     async def _read(self, body: Mapping[str, Any], stream: Reader) -> None:
         async with self._lease.kept():
@@ -182,23 +202,25 @@ class PartRelease:
             raise refused
         self._live.stopped = self._live.stopped or refused
 
-    async def _look(self, stream: Reader) -> None:
-        """Judge what is new and whole of the answer, and let it go if it may pass."""
+    async def _look(self, stream: Reader, *, silent: bool) -> None:
+        """Judge what is new and whole of the answer, and let it go if it may pass; where the provider is *silent*, all there is."""
         said = stream.said
         if said is None or self._whole_only or stream.done or self._live.stopped:
             return
         text = said.text
-        if (len(text) - self._looked) * TAIL < len(text) - self._known:
+        if not silent and (len(text) - self._looked) * TAIL < len(text) - self._known:
             return
         self._looked = len(text)
         self._known = whole_until(text, self._known)
-        if self._known < max(1, self._judged * GROWTH):
+        if self._known <= self._judged:
+            return
+        if not (silent or is_due(self._known, self._judged, time.monotonic() - self._judged_at)):
             return
         if self._live.left.text and said.reasoning != self._live.left.reasoning:
             self._whole_only = True  # it thinks again: what follows may rest on that
             return
         part = self._seen = AnswerPart(said.reasoning, text[: self._known])
-        self._judged = len(part.text)
+        self._judged, self._judged_at = len(part.text), time.monotonic()
         try:
             report, decision = await self._judge(self._so_far(part))
         except Refused as refused:  # the whole may be judged all the same

@@ -9,6 +9,7 @@ from interlock.dpe.claims.reading import ChoiceReading, OutputReader
 from interlock.dpe.claims.wording import hypothesis
 from interlock.dpe.document import ClaimType
 from interlock.dpe.request import Output
+from interlock.dpe.text.views import viewed
 from tests.support.dpe import named, pipeline
 
 pytestmark = pytest.mark.models
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.models
 def read(*texts: str, max_claims: int = 100, claim_tokens: int = 100) -> ChoiceReading:
     outputs = [Output(0, text) for text in texts]
     reader = OutputReader(named(*outputs), max_claims, claim_tokens, pipeline().inference.tokens)
-    return reader.read(outputs, lambda: False)[0]
+    return reader.read(viewed(outputs), lambda: False)[0]
 
 
 def said(text: str) -> list[str]:

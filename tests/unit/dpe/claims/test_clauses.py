@@ -9,6 +9,7 @@ import pytest
 from interlock.dpe.claims.reading import ChoiceReading, OutputReader
 from interlock.dpe.document import ClaimType
 from interlock.dpe.request import Output
+from interlock.dpe.text.views import viewed
 from tests.support.dpe import pipeline
 
 pytestmark = pytest.mark.models
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.models
 def read(*texts: str) -> ChoiceReading:
     engine = pipeline()
     reader = OutputReader(engine.language, 200, 200, engine.inference.tokens)
-    return reader.read([Output(0, text) for text in texts], lambda: False)[0]
+    return reader.read(viewed([Output(0, text) for text in texts]), lambda: False)[0]
 
 
 def claims(text: str) -> list[str]:

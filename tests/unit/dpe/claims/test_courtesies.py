@@ -9,6 +9,7 @@ import pytest
 from interlock.dpe.claims.reading import ChoiceReading, OutputReader
 from interlock.dpe.document import ClaimType
 from interlock.dpe.request import Output
+from interlock.dpe.text.views import viewed
 from tests.support.dpe import named, pipeline
 from tests.support.texts.courtesies import CLAIMLESS, CLAIMLESS_LATER, SMUGGLED, SMUGGLED_LATER
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.models
 def read(text: str) -> ChoiceReading:
     outputs = [Output(0, text)]
     reader = OutputReader(named(*outputs), 100, 100, pipeline().inference.tokens)
-    return reader.read(outputs, lambda: False)[0]
+    return reader.read(viewed(outputs), lambda: False)[0]
 
 
 def checked(text: str) -> list[str]:

@@ -123,7 +123,7 @@ def test_an_ordinary_answer_is_not_parsed(monkeypatch):
     """Without a word of the list nothing is read by the model."""
 
     class Unused:
-        def make_doc(self, _):
+        def read(self, _):
             raise AssertionError("the text was parsed")
 
     assert list(stage.sensitive("Ann Roe met Lee Poe in Paris. They talked about the budget.", Unused())) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.dpe.text.layout import layout
-from interlock.dpe.text.segmentation import PIECE_CHARS, fitted, sentences
+from interlock.dpe.text.segmentation import PIECE_CHARS, RUN_CHARS, fitted, pieces, sentences
 from interlock.dpe.text.text import plain
 from tests.support.dpe import pipeline
 
@@ -84,3 +84,43 @@ def test_a_word_that_is_too_long_is_cut_inside():
 
     assert "".join(part.chars for part in parts) == "x" * 300
     assert max(len(part.chars) for part in parts) <= 60
+
+
+PARAGRAPH = (
+    "The lease began on 1 May 2019 and runs for 12 years. Mr. Okafor signed it for the tenant, as agreed with Messrs. Hale and Sons. "
+    '"It is fair," he said. The rent is 1,450 a month (approx. Seven hundred for each room). It is due on the first day. Is it high? '
+    "The tenant may keep two cats, etc. Dogs are not allowed! A deposit of two months is held until 2031. Keys: three."
+)
+
+
+def run(raw: str) -> list[str]:
+    return [piece.text.chars for piece in pieces(layout(raw).blocks)]
+
+
+@pytest.mark.req("DPE-1")
+def test_a_paragraph_that_grows_keeps_its_beginning():
+    """The models get runs of sentences: with each word more, all runs but the last stay what they were."""
+    before = []
+    for count in range(1, len(PARAGRAPH.split(" ")) + 1):
+        now = run(" ".join(PARAGRAPH.split(" ")[:count]))
+        assert now[: len(before) - 1] == before[:-1]
+        before = now
+
+    assert len(before) > 3
+    assert all(len(each) >= RUN_CHARS for each in before[:-1])
+    assert " ".join(before) == PARAGRAPH
+
+
+@pytest.mark.req("DPE-1")
+@pytest.mark.parametrize("short", ["Messrs. Hale", "approx. Seven", "etc. Dogs", "Mr. Okafor"])
+def test_no_run_ends_behind_what_may_go_on(short):
+    """A full stop behind an abbreviation, an initial or a short number ends no run."""
+    assert any(short in each for each in run(PARAGRAPH))
+
+
+@pytest.mark.req("DPE-1")
+def test_a_line_of_a_table_or_of_code_is_not_cut():
+    """Runs are of prose: what is one line stays one text."""
+    row = "| Paris is the capital of France and has a river. It is large. | Lyon is a city in the south of France. It is old. |"
+
+    assert not any(each.startswith("It is") for each in run(f"| a | b |\n| - | - |\n{row}"))

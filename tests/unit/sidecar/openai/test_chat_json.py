@@ -73,3 +73,11 @@ def test_what_is_plain_json_is_read_as_the_standard_library_reads_it(value):
 def test_brackets_and_escapes_inside_strings_are_no_nesting(text):
     """A text full of brackets, quotes and backslashes is a text; a whole surrogate pair is a character."""
     assert strictjson.loads(text.encode(), max_depth=4) == json.loads(text)
+
+
+def test_many_values_are_not_deep():
+    """Depth is what is bounded: many shallow objects are read, and one too deep among them is not."""
+    shallow = [{"a": [1]}] * 40
+
+    assert strictjson.loads(json.dumps(shallow).encode(), max_depth=8) == shallow
+    assert reason(json.dumps([*shallow, [[[[[[[[1]]]]]]]]]).encode()) == "JSON_TOO_DEEP"

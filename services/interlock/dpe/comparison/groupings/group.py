@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from interlock.dpe.text.memory.remembered import remembered
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import DIRECTIONS, STOP, stem
@@ -50,6 +51,7 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(ordered_words(text))
 
 
+@remembered(bytes_a_character=10, from_length=60)
 def ordered_words(text: str) -> tuple[str, ...]:
     """Return the same words in order."""
     found: list[str] = []
