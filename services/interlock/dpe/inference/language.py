@@ -33,6 +33,7 @@ BATCH_CHARS = 2000
 """Texts that the parser reads at once, and their characters together; a longer text is read alone."""
 BYTES_A_CHARACTER = 400
 """About what a parse holds for each character of its text, with what is derived from it."""
+MOST_DERIVED = 100
 _NAMES, _DERIVED = "interlock.names", "interlock.derived"
 STAGE_TIMEOUT_S = 10.0
 GRACE_S = 2.0
@@ -199,6 +200,7 @@ class NamedLanguage:
         for doc in docs:
             names = self.names[doc.text]
             if doc.user_data.get(_NAMES) != names:
+                doc.user_data.pop(_NAMES, None)  # an interrupt may come between
                 doc.ents = list(_spans(doc, names))
                 doc.user_data |= {_NAMES: names, _DERIVED: {}}
             yield doc
@@ -207,9 +209,12 @@ class NamedLanguage:
 def derived(tokens: Any) -> dict[Hashable, Any]:
     """Return what was derived from the parse that *tokens* are of: kept with it, as long as it has the same names.
 
-    An answer that grows brings its first sentences again. Used on the text thread alone.
+    An answer that grows brings its first sentences again. Bounded: a sentence may come in many places of many answers. Used on the
+    text thread alone.
     """
     found: dict[Hashable, Any] = tokens.doc.user_data.setdefault(_DERIVED, {})
+    if len(found) >= MOST_DERIVED:
+        found.clear()
     return found
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from interlock.dpe.document import Sentence
 from interlock.dpe.text.layout import BlockKind, TextBlock
 from interlock.dpe.text.text import Text
+from interlock.dpe.text.wordlists import word_set
 
 PIECE_CHARS = 3000
 RUN_CHARS = 60
@@ -40,12 +41,16 @@ _SURE_END = re.compile(
     r"(?:(?<=[a-zß-öø-ÿ]{3})|(?<=[0-9]{3})|(?<=[a-zß-öø-ÿ]{3}[)\"”’%]))[.!?][\"'”’)\]]{0,2} (?=[\"'“‘(]?[A-ZÀ-ÖØ-Þ])"
 )
 _ENDS = re.compile(f"{_FULL_STOP.pattern}|{_SURE_END.pattern}")
-_MAY_GO_ON = re.compile(
-    r"(?:\b(?:approx|art|assn|assoc|ave|bros|bzw|capt|corp|dept|dipl|dist|est|etc|evtl|fig|figs|gen|ggf|gov|hon|inc|inkl|intl|jan|feb|mar|apr"
-    r"|jun|jul|aug|sept?|oct|nov|dec|ltd|messrs|mrs|mio|mrd|nat|natl|núm|pres|prof|pvt|rev|sec|sen|sgt|univ|usw|vol|zzgl))\Z",
-    re.IGNORECASE,
+_MAY_GO_ON = word_set(
+    "allg apod approx aprox art assn assoc atd ausschl ave avg bijv blvd boul bros bspw bzw cap capt chap corp corr dept dipl "
+    "dist drs einschl eks ekskl entspr enz eqs esq est etc evtl evt excl exkl ext fig figs geb gem gen ggf gov hon hosp ibid "
+    "inc incl inkl insb insbes intl jan feb mar apr jun jul aug sep sept oct nov dec lfd ltd max messrs min mind misc monatl "
+    "mrs mio mrd nat natl núm orig osv pag pres prof profs pvt qty ref repr resp ret rev sec sect sen sens sgt sog spez std "
+    "tel temp tlf trans univ usw verh vgl viz vol vorm zzgl"
 )
-_LONGEST_WORD = 8
+"""Abbreviations that a sentence may go on behind, with a capital too. One too many costs nothing: the parser then looks."""
+_LAST_WORD = re.compile(r"\w+\Z")
+_LONGEST_WORD = 9
 
 
 @dataclass(frozen=True)
@@ -143,13 +148,16 @@ def _ends(block: TextBlock) -> list[int]:
         return [mark.end() for mark in _FULL_STOP.finditer(chars)]
     for mark in _ENDS.finditer(chars):
         wide = mark[0][-1] != " "
-        if wide or (
-            mark.end() - begun >= RUN_CHARS
-            and not _MAY_GO_ON.search(chars[max(0, mark.start() - _LONGEST_WORD) : mark.start()])
-        ):
+        if wide or (mark.end() - begun >= RUN_CHARS and not _may_go_on(chars[: mark.start()])):
             found.append(mark.end())
             begun = mark.end()
     return found
+
+
+def _may_go_on(before: str) -> bool:
+    """Whether a full stop behind a text may belong to its last word."""
+    word = _LAST_WORD.search(before[-_LONGEST_WORD:])
+    return word is not None and word[0].lower() in _MAY_GO_ON
 
 
 def fitted(text: Text, limit: int, count: Callable[[Sequence[str]], list[int]]) -> list[Text]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.dpe.document import Entity
-from interlock.dpe.inference.language import NamedLanguage, derived
+from interlock.dpe.inference.language import MOST_DERIVED, NamedLanguage, derived
 from interlock.dpe.pii.sensitive import SensitiveParser
 from interlock.dpe.text.memory.remembered import STORE
 from tests.support.dpe import pipeline
@@ -57,6 +57,15 @@ def test_what_was_derived_goes_with_the_names(forgotten):
 
     unnamed = read(())
     assert (list(unnamed.ents), derived(unnamed)) == ([], {})
+
+
+def test_what_was_derived_is_bounded(forgotten):
+    """A sentence that comes in many places of many answers does not gather what was derived for each."""
+    parse = parsed(FIRST)[FIRST]
+    for place in range(3 * MOST_DERIVED):
+        derived(parse)[place] = place
+
+    assert len(derived(parse)) <= MOST_DERIVED
 
 
 def test_a_passage_is_read_for_sensitive_data_once(forgotten):
