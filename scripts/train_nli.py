@@ -201,8 +201,8 @@ class Run:
     @property
     def used(self) -> float:
         """Share of the budget that is used."""
-        if self.args.samples:
-            return self.progress.samples / self.args.samples
+        if self.args.samples is not None:
+            return self.progress.samples / self.args.samples if self.args.samples else 1.0
         return self.progress.seconds / (self.args.minutes * 60)
 
     def batches(self, rows: list[Row]) -> Iterator[list[Row]]:
@@ -260,7 +260,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True)
     budget = parser.add_mutually_exclusive_group(required=True)
     budget.add_argument("--minutes", type=float)
-    budget.add_argument("--samples", type=int)
+    budget.add_argument("--samples", type=int, help="rows to learn from; 0 writes the weights that it would start from")
     parser.add_argument("--rate", type=float, default=6e-5)
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--threads", type=int, default=2)

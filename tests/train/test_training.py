@@ -29,18 +29,18 @@ pytestmark = [
 ]
 
 
-def command(out: Path, every: float = 10.0) -> list[str]:
+def command(out: Path, every: float = 10.0, samples: int = SAMPLES) -> list[str]:
     """Return the command of a short run; one thread, so that two runs do the same arithmetic."""
     start = BUNDLED / "nli" / "model.int8.onnx"
     return [
         PYTHON, str(ROOT / "scripts" / "train_nli.py"), "--base", BASE, "--start", str(start), "--rows", str(ROWS),
-        "--out", str(out), "--samples", str(SAMPLES), "--threads", "1", "--every", str(every),
+        "--out", str(out), "--samples", str(samples), "--threads", "1", "--every", str(every),
     ]  # fmt: skip
 
 
-def trained(out: Path) -> dict[str, Any]:
+def trained(out: Path, samples: int = SAMPLES) -> dict[str, Any]:
     """Run to the end, from where an earlier run with the same folder stopped, and return what the run reports."""
-    done = subprocess.run(command(out), capture_output=True, text=True, check=False)
+    done = subprocess.run(command(out, samples=samples), capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr[-2000:]
     lines = done.stdout.splitlines()
     return {"began": int(lines[0].rpartition("from step ")[2]), **json.loads(lines[-1])}
@@ -121,7 +121,11 @@ async def test_the_exported_model_is_a_slot_that_the_service_loads(whole, tmp_pa
 
 
 def test_a_student_learns_from_a_teacher_and_its_weights_can_be_exported(tmp_path: Path) -> None:
-    """The small model takes what a teacher says of labelled rows, of twins and of pairs that nobody labelled."""
+    """The small model goes on from the shipped weights, written as a folder, and takes what a teacher says of labelled rows, of twins and
+    of pairs that nobody labelled.
+    """
+    start = tmp_path / "start"
+    assert trained(start, samples=0)["progress"]["samples"] == 0
     (tmp_path / "twins").mkdir()
     twins = [
         {
@@ -135,7 +139,7 @@ def test_a_student_learns_from_a_teacher_and_its_weights_can_be_exported(tmp_pat
     ]
     (tmp_path / "twins" / "twins.jsonl").write_text("".join(json.dumps(row) + "\n" for row in twins), encoding="utf-8")
     command = [
-        PYTHON, str(ROOT / "scripts" / "distil_nli.py"), "--teacher", BASE, "--start", BASE, "--rows", str(ROWS),
+        PYTHON, str(ROOT / "scripts" / "distil_nli.py"), "--teacher", BASE, "--start", str(start), "--rows", str(ROWS),
         "--twins", str(tmp_path / "twins"), "--out", str(tmp_path / "out"), "--device", "cpu", "--most", "120",
         "--unlabelled", "20", "--tokens", "1024", "--teacher-seconds", "4", "--student-seconds", "4", "--control-seconds", "0",
     ]  # fmt: skip
