@@ -38,7 +38,7 @@ def in_parts(text: str) -> list[str]:
     for count in range(1, len(words)):
         so_far = " ".join(words[:count])
         known = whole_until(so_far, known)
-        if known > judged and is_due(known, judged, 0.0):
+        if is_due(known, judged, 0.0):
             judged = known
             found.append(so_far[:known])
     return [*found, text]

@@ -4,8 +4,8 @@
 
 A mesh in one process per form, a provider that sends 50 tokens a second, answers of ten short sentences, or of five long ones, that their
 sources show. The forms take turns in one run. How long the first token takes is counted from when the provider had sent the whole first
-sentence. CPU is the mesh's, per
-answer: it also reads the provider's stream token by token, where ``whole`` gets one answer at once (``bench.parts`` measures the judge alone). Memory is what an open stream adds while its provider is silent; short calls are asked meanwhile.
+sentence. CPU is the mesh's, per answer: it also reads the provider's stream token by token, where ``whole`` gets one answer at once
+(``bench.parts`` measures the judge alone). Memory is what an open stream adds while its provider is silent; short calls are asked meanwhile.
 Then the providers of all of them go on in the same moment: each stream comes to its end, or is told why it does not.
 ``bench.stream_verdicts`` compares what the forms say of labelled answers.
 """
@@ -252,12 +252,9 @@ async def _ends(asking: list[asyncio.Task[None]]) -> list[float]:
 Row = tuple[float, float | None, str]
 
 
-def cpu_over_whole(found: dict[str, Measured]) -> float:
-    return statistics.median(found["sentences"].cpu) / statistics.median(found["whole"].cpu)
-
-
 def of_one(found: dict[str, Measured], long_ms: float) -> dict[str, Row]:
     parts, whole = found["sentences"], found["whole"]
+    cpu = statistics.median(parts.cpu) / statistics.median(whole.cpu)
     return {
         "streams: first token after the first whole sentence": (statistics.median(parts.late), 150, "ms"),
         "streams: the same where sentences are long": (long_ms, 300, "ms"),
@@ -265,7 +262,7 @@ def of_one(found: dict[str, Measured], long_ms: float) -> dict[str, Row]:
         "streams: first token of whole, for comparison": (statistics.median(whole.first), None, "times"),
         "streams: total over the provider's total": (statistics.median(parts.total), 1.15, "times"),
         "streams: total of whole, for comparison": (statistics.median(whole.total), None, "times"),
-        "streams: CPU of a mesh in one process, sentences over whole": (cpu_over_whole(found), None, "times"),
+        "streams: CPU of a mesh in one process, sentences over whole": (cpu, None, "times"),
     }
 
 

@@ -148,15 +148,15 @@ def _ends(block: TextBlock) -> list[int]:
         return [mark.end() for mark in _FULL_STOP.finditer(chars)]
     for mark in _ENDS.finditer(chars):
         wide = mark[0][-1] != " "
-        if wide or (mark.end() - begun >= RUN_CHARS and not _may_go_on(chars[: mark.start()])):
+        if wide or (mark.end() - begun >= RUN_CHARS and not _may_go_on(chars, mark.start())):
             found.append(mark.end())
             begun = mark.end()
     return found
 
 
-def _may_go_on(before: str) -> bool:
-    """Whether a full stop behind a text may belong to its last word."""
-    word = _LAST_WORD.search(before[-_LONGEST_WORD:])
+def _may_go_on(chars: str, place: int) -> bool:
+    """Whether a full stop at a place may belong to the word before it."""
+    word = _LAST_WORD.search(chars[max(0, place - _LONGEST_WORD) : place])
     return word is not None and word[0].lower() in _MAY_GO_ON
 
 

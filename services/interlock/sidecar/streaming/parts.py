@@ -212,9 +212,8 @@ class PartRelease:
             return
         self._looked = len(text)
         self._known = whole_until(text, self._known)
-        if self._known <= self._judged:
-            return
-        if not (silent or is_due(self._known, self._judged, time.monotonic() - self._judged_at)):
+        due = is_due(self._known, self._judged, time.monotonic() - self._judged_at)
+        if not (due or (silent and self._known > self._judged)):
             return
         if self._live.left.text and said.reasoning != self._live.left.reasoning:
             self._whole_only = True  # it thinks again: what follows may rest on that
