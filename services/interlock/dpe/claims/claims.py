@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from interlock.dpe.claims import acts, courtesies
@@ -50,10 +51,8 @@ def split_claims(
     sentence, tokens = parsed.sentence, parsed.tokens
     places = tuple(parsed.text.starts), tuple(parsed.text.ends)
     key = ("claims", sentence, tokens.start, tokens.end, parsed.kind, parsed.lead, places, limit, number, output_index)
-    known = derived(tokens)
-    if key not in known:
-        known[key] = list(_split(parsed, limit=limit, count=count, number=number, output_index=output_index))
-    yield from known[key]
+    split = partial(_split, parsed, limit=limit, count=count, number=number, output_index=output_index)
+    yield from derived(tokens, key, lambda: list(split()))
 
 
 def _split(

@@ -194,11 +194,7 @@ def _in_choice(
 
 
 def _passage(parse: Any) -> ReadSentence:
-    known, key = derived(parse), ("passage", parse.start, parse.end)
-    if key not in known:
-        known[key] = passage(parse)
-    found: ReadSentence = known[key]
-    return found
+    return derived(parse, ("passage", parse.start, parse.end), lambda: passage(parse))
 
 
 def _evidence(

@@ -206,16 +206,19 @@ class NamedLanguage:
             yield doc
 
 
-def derived(tokens: Any) -> dict[Hashable, Any]:
-    """Return what was derived from the parse that *tokens* are of: kept with it, as long as it has the same names.
+def derived(tokens: Any, key: Hashable, derive: Callable[[], T]) -> T:
+    """Return what *derive* makes of the parse that *tokens* are of: kept with it under *key*, as long as it has the same names.
 
     An answer that grows brings its first sentences again. Bounded: a sentence may come in many places of many answers. Used on the
     text thread alone.
     """
     found: dict[Hashable, Any] = tokens.doc.user_data.setdefault(_DERIVED, {})
-    if len(found) >= MOST_DERIVED:
-        found.clear()
-    return found
+    if key not in found:
+        made = derive()
+        if len(found) >= MOST_DERIVED:
+            found.clear()
+        found[key] = made
+    return cast("T", found[key])
 
 
 def batches(texts: Sequence[str]) -> Iterator[list[str]]:

@@ -52,10 +52,8 @@ class People:
     def __init__(self, doc: Any, taken: Sequence[tuple[int, int]]) -> None:
         """Read a parsed passage; words within *taken*, spans of sensitive terms, are nobody's name."""
         self._taken = {token.i for start, end in taken for token in doc if start <= token.idx < end}
-        known, key = (
-            doc.user_data,
-            ("interlock.people", frozenset(self._taken)),
-        )  # a passage that comes again has its parse
+        # A passage that comes again has its parse.
+        known, key = doc.user_data, ("interlock.people", frozenset(self._taken))
         if key not in known:
             known[key] = frozenset(token.i for token in doc if self._is_name(token))
         self._named: frozenset[int] = known[key]

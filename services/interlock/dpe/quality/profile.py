@@ -12,6 +12,8 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.document import Claim, Sentence
@@ -49,11 +51,14 @@ class StyleRecorder:
 
     def _recorded(self, found: Iterator[Parsed]) -> Iterator[Parsed]:
         for sentence in found:
-            known, key = derived(sentence.tokens), ("style", sentence.tokens.start, sentence.tokens.end)
-            if key not in known:
-                known[key] = SentenceStyle(sentence_voice(sentence.tokens), topics.noun_phrases(sentence.tokens))
-            self.styles[sentence.sentence] = known[key]
+            tokens = sentence.tokens
+            key = ("style", tokens.start, tokens.end)
+            self.styles[sentence.sentence] = derived(tokens, key, partial(_style, tokens))
             yield sentence
+
+
+def _style(tokens: Any) -> SentenceStyle:
+    return SentenceStyle(sentence_voice(tokens), topics.noun_phrases(tokens))
 
 
 @dataclass(frozen=True)
