@@ -49,7 +49,7 @@ _MAY_GO_ON = word_set(
     "tel temp tlf trans univ usw verh vgl viz vol vorm zzgl"
 )
 """Abbreviations that a sentence may go on behind, with a capital too. One too many costs nothing: the parser then looks."""
-_LAST_WORD = re.compile(r"\w+\Z")
+_NO_LETTER = re.compile(r"\W")
 _LONGEST_WORD = 9
 
 
@@ -156,8 +156,7 @@ def _ends(block: TextBlock) -> list[int]:
 
 def _may_go_on(chars: str, place: int) -> bool:
     """Whether a full stop at a place may belong to the word before it."""
-    word = _LAST_WORD.search(chars[max(0, place - _LONGEST_WORD) : place])
-    return word is not None and word[0].lower() in _MAY_GO_ON
+    return _NO_LETTER.split(chars[max(0, place - _LONGEST_WORD) : place])[-1].lower() in _MAY_GO_ON
 
 
 def fitted(text: Text, limit: int, count: Callable[[Sequence[str]], list[int]]) -> list[Text]:
