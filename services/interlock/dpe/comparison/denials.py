@@ -20,6 +20,11 @@ EXCLUDING = word_set(
     " impossible unavailable omitted barred"
 )
 """Words that say *not* of what they are about: not covered, not affected, not to be paid."""
+_ABSENT = word_set("missing absent")
+_LOCATING = word_set("from in at on and since as for until where")
+_AVOIDING = word_set("avoid avoided")
+_ADVISING = word_set("must should shall please be being is are always best")
+_OBLIGED = word_set("have has need needs ought best important advised")
 _FAILING = word_set("fail fails failed failing")
 _REFUSING = word_set(
     "refuse refuses refused refusing decline declines declined declining neglect neglects neglected omit omits"
@@ -49,7 +54,7 @@ def has_negator(text: str) -> bool:
 def denies(tokens: Sequence[Lexeme], index: int) -> bool:
     """Whether the word at an index denies something there."""
     low, following = at(tokens, index).low, at(tokens, index + 1).low
-    if low in EXCLUDING or low == "unless":
+    if excludes(tokens, index) or low == "unless":
         return True
     if low in {"free", "clear"}:
         return following in {"of", "from"} and at(tokens, index - 1).low != "set"
@@ -60,6 +65,22 @@ def denies(tokens: Sequence[Lexeme], index: int) -> bool:
     if low == "except":
         return following in {"if", "when", "where", "in", "with", "on", "for"}
     return is_negator(low) and not _only_measures(tokens, index)
+
+
+def excludes(tokens: Sequence[Lexeme], index: int) -> bool:
+    """Whether the word at an index says *not* of what it is about, wherever that stands: *exempt*, *soap missing*, *must be avoided*.
+
+    A *missing dog* is there, and who *leaves early to avoid the queue* leaves.
+    """
+    low, before, after = at(tokens, index).low, at(tokens, index - 1), at(tokens, index + 1)
+    if low in EXCLUDING:
+        return True
+    if low in _ABSENT:
+        return after.kind != WORD or after.low in _LOCATING
+    if low in _AVOIDING:
+        purpose = before.low == "to" and at(tokens, index - 2).low not in _OBLIGED
+        return not purpose and (before.kind != WORD or before.low in _ADVISING | {"to"})
+    return False
 
 
 def _only_measures(tokens: Sequence[Lexeme], index: int) -> bool:
@@ -89,3 +110,42 @@ def _compares_all(tokens: Sequence[Lexeme], index: int) -> bool:
 def places(tokens: Sequence[Lexeme], first: int, last: int) -> Iterator[int]:
     """Yield where the words of a sentence deny."""
     return (index for index in range(first, last) if denies(tokens, index))
+
+
+_PLACING = word_set("at in on from to with after before by for if when under through via during within inside outside")
+_AGAINST = {
+    "with": word_set("without"), "after": word_set("before yet without until"), "before": word_set("after"),
+    "if": word_set("unless without"), "when": word_set("unless without while"),
+}  # fmt: skip
+"""Words by which a claim tells of the other case: *only with a ticket*, *not without a ticket*."""
+_BREAKS = word_set("because since as which who where but so and although while")
+_LOOK_BACK = 6
+
+
+def restricted(tokens: Sequence[Lexeme], first: int, last: int) -> Iterator[tuple[str, frozenset[int]]]:
+    """Yield the preposition of each phrase that *only* restricts a sentence to, with the places of its words.
+
+    *Only at Kisumu* and *from the southern quarry only*.
+    """
+    for index in range(first, last):
+        if tokens[index].low != "only":
+            continue
+        if at(tokens, index + 1).low in _PLACING and index + 1 < last:
+            yield tokens[index + 1].low, frozenset(_until_break(tokens, index + 2, last))
+        elif at(tokens, index + 1).kind != WORD or index + 1 == last:
+            back = range(index - 1, max(first, index - _LOOK_BACK) - 1, -1)
+            opening = next((place for place in back if tokens[place].low in _PLACING), None)
+            if opening is not None:
+                yield tokens[opening].low, frozenset(range(opening + 1, index))
+
+
+def _until_break(tokens: Sequence[Lexeme], first: int, last: int) -> Iterator[int]:
+    for index in range(first, last):
+        if tokens[index].kind != WORD or tokens[index].low in _BREAKS:
+            return
+        yield index
+
+
+def tells_the_other_case(word: str, preposition: str) -> bool:
+    """Whether a word of a claim opens a phrase of the sort that a source restricts itself to: *at*, or *yet* for *after*."""
+    return word == preposition or word in _AGAINST.get(preposition, frozenset())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from interlock.dpe.comparison import denials
 from interlock.dpe.comparison.alignment import Alignment, Edit, Element
 from interlock.dpe.comparison.cues import NEGATION_FLIP, Cue
-from interlock.dpe.comparison.denials import is_negator
+from interlock.dpe.comparison.denials import has_negator, is_negator
 from interlock.dpe.comparison.order import is_the_lesser_end, told_from_the_other_end
 from interlock.dpe.text.lexing import at
 from interlock.dpe.text.wordlists import word_set
@@ -24,6 +24,7 @@ AUXILIARIES = word_set(
 _FINITE = word_set("is are was were has have had do does did will would shall should can could may might must")
 _ADVERBS = {"up": "rose", "down": "fell"}
 _JOINING = word_set("but and or although though while whereas because yet")
+_CUTTING = frozenset({",", ";"})
 _OPENING = frozenset({",", ";", ":", "but", "and", "while", "whereas", "–", "—", "for", "in", "on", "at"})
 _WEAK = word_set(
     "longer take takes taking taken make makes making made give gives given giving get gets getting need needs require requires"
@@ -34,6 +35,8 @@ _ELLIPTIC = frozenset({"none", "nothing", "never", "not", "neither"})
 _ORDER = frozenset({"before", "after"})
 _BEFORE = "±before"  # the stem of both
 _PHASES = "start"
+_CONVERSE = frozenset({"buy", "win"})
+"""What one does to another, and that one the opposite to him."""
 _NOT_YET = frozenset({"yet", "still"})
 _AWAITED = word_set(
     "need needs await awaits awaiting pending planned plans will yet still until scheduled expected proposed outstanding requested"
@@ -50,7 +53,9 @@ def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, f
     elif alignment is not None and alignment.is_copy:
         for cue in _flipped_edits(alignment, claim, fact):
             phases = {DIRECTIONS.get(word, ("",))[0] for word in (cue.source_value, cue.claim_value)} == {_PHASES}
-            if not (phases and _of_other_times(sentence, alignment.source)):
+            if phases and _of_other_times(sentence, alignment.source):
+                continue
+            if has_negator(cue.source_value) or not _is_elsewhere(sentence, claim, alignment.source, fact):
                 yield cue
     elif (source := framed(sentence, fact)) is not None and not _is_awaited(sentence, claim, source, fact):
         claim_negators, source_negators = (
@@ -61,6 +66,10 @@ def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, f
         paired = {word for pair in opposite for word in pair}
         claim_negators = [word for word in claim_negators if word not in paired]
         source_negators = [word for word in source_negators if word not in paired]
+        if claim_negators and not source_negators and not opposite and _is_elsewhere(sentence, claim, source, fact):
+            return
+        if _excludes_alike(sentence, claim, source, fact, (claim_negators, source_negators)):
+            return
         if (len(claim_negators) + len(source_negators) + len(opposite)) % 2:
             shown = opposite[0] if opposite else ("", "")
             yield Cue(
@@ -150,7 +159,12 @@ def _is_other_clause(edit: Edit, alignment: Alignment, fact: Frame) -> bool:
     opens = edit is alignment.edits[0] and edit.source[0].first == alignment.source.first
     if opens:
         return edit.source[-1].word in _JOINING
-    return edit.source[0].word in _JOINING or at(fact.tokens, edit.source[0].first - 1).text in {",", ";"}
+    # Up to where it denies: what goes on with the claim's clause may stand before, *in two days, I hardly saw it*.
+    denying = next(
+        (each.first for each in edit.source if denials.denies(fact.tokens, each.first)), edit.source[0].first
+    )
+    before = (at(fact.tokens, place) for place in range(edit.source[0].first - 1, denying))
+    return edit.source[0].word in _JOINING or any(each.text in _CUTTING or each.low in _JOINING for each in before)
 
 
 def _polarity_flip(claim_words: Sequence[_Word], source_words: Sequence[_Word]) -> tuple[str, str] | None:
@@ -221,11 +235,45 @@ def _negators_near(sentence: FramedSentence, frame: Frame, words: frozenset[str]
     found: list[str] = []
     for index in denials.places(frame.tokens, sentence.first, sentence.last):
         low = frame.tokens[index].low
-        if low in denials.EXCLUDING:
+        if denials.excludes(frame.tokens, index):
             found.append(low)  # seepage is excluded: it is not covered
         elif not _prefers(sentence, frame, index, words):
             found += [low] if _reaches(sentence, frame, index, words) else []
     return found
+
+
+def _is_elsewhere(sentence: FramedSentence, claim: Frame, source: FramedSentence, fact: Frame) -> bool:
+    """Whether a claim denies of another place, time or case what its source says of one only: *only at Kisumu*, *not at Homa Bay*."""
+    said = [claim.tokens[place].low for place in range(sentence.first, sentence.last)]
+    told = {_sided(word, claim.tokens[place].low) for place, word in sentence.stems}
+    for preposition, places in denials.restricted(fact.tokens, source.first, source.last):
+        own = {_sided(word, fact.tokens[place].low) for place, word in source.stems if place in places}
+        if own - told and any(denials.tells_the_other_case(word, preposition) for word in said):
+            return True
+    return False
+
+
+def _sided(word: str, low: str) -> tuple[str, int]:
+    """Return a stem with the side that its word takes where stems do not tell: *eastern* and *western*."""
+    return (word, DIRECTIONS[low][1]) if word.startswith("±") and low in DIRECTIONS else (word, 0)
+
+
+def _excludes_alike(
+    sentence: FramedSentence, claim: Frame, source: FramedSentence, fact: Frame, counted: tuple[list[str], list[str]]
+) -> bool:
+    """Whether one side excludes something in a word and the other denies it of a verb of its own: *are exempt*, *does not hit them*."""
+    sides = ((sentence, claim), (source, fact))
+    for (each, frame), mine, its, (other, beside) in zip(sides, counted, counted[::-1], sides[::-1], strict=True):
+        excluding = any(denials.excludes(frame.tokens, place) for place in range(each.first, each.last))
+        if excluding and len(mine) == 1 and not its:
+            denied = [
+                place
+                for place in denials.places(beside.tokens, other.first, other.last)
+                if at(beside.tokens, place - 1).text != ","
+            ]
+            if len(denied) == 1:
+                return True
+    return False
 
 
 def _reaches(sentence: FramedSentence, frame: Frame, index: int, words: frozenset[str]) -> bool:
@@ -284,8 +332,21 @@ def _opposite_words(
         and source_sides[family][0] >= 0
         and not (family == _PHASES and _of_other_times(sentence, source))
         and not is_the_lesser_end(_text(sentence, claim), word, _text(source, fact))
+        and not (
+            family in _CONVERSE and _is_the_other_side((sentence, claim, word), (source, fact, source_sides[family][1]))
+        )
         and not (family in _ORDER and told_from_the_other_end(_text(sentence, claim), _text(source, fact)))
     ]
+
+
+def _is_the_other_side(claim: tuple[FramedSentence, Frame, str], source: tuple[FramedSentence, Frame, str]) -> bool:
+    """Whether a claim tells a deal from its other side: who buys, before its verb, is to whom the source says that it is sold."""
+    mine, there = (
+        next(place for place in range(each.first, each.last) if frame.tokens[place].low == word)
+        for each, frame, word in (claim, source)
+    )
+    acting = {word for place, word in claim[0].stems if place < mine}
+    return bool(acting) and acting <= {word for place, word in source[0].stems if place > there}
 
 
 def _of_other_times(sentence: FramedSentence, source: FramedSentence) -> bool:

@@ -32,6 +32,10 @@ def flipped(claim, source):
         ("They stopped taking cash.", ["stopped"]),
         ("It is not impossible to order books.", ["not", "impossible"]),
         ("They do not open unless it rains.", ["not", "unless"]),
+        ("Towels: one missing", ["missing"]),
+        ("The missing dog was found.", []),
+        ("Direct sun must be avoided.", ["avoided"]),
+        ("They left early to avoid the queue.", []),
     ],
 )
 def test_a_word_denies_where_it_stands(text, denying):
@@ -58,7 +62,36 @@ def test_only_the_other_polarity_is_a_flip(source, faithful, bent):
     assert flipped(bent, source)
 
 
-def test_a_denial_of_another_is_none():
+@pytest.mark.parametrize(
+    ("source", "faithful", "bent"),
+    [
+        # what excludes in one word is denied of another verb
+        ("Bath house: towels missing", "There were no towels in the bath house.", "There were towels in the bath house."),
+        ("Do not mix this glue with water.", "Mixing this glue with water must be avoided.", "This glue may be mixed with water."),
+        ("Pensioners are exempt from the rise in bus fares, the mayor said.", "The rise in bus fares does not concern pensioners, according to the mayor.", "The rise in bus fares hits pensioners, according to the mayor."),
+        # what holds of one place or case only does not hold of another
+        ("The barge takes on coal only at Lund, since the quay at Vik is too low.", "The barge cannot take on coal at Vik as the quay is too low.", "The barge does not take on coal."),
+        ("The sand for the new court comes from the western pit only, as the eastern pit is wet.", "No sand from the eastern pit comes to the new court.", "No sand from the western pit comes to the new court."),
+        ("The barge takes on coal only at Lund.", "The barge does not take on coal at Vik.", "The barge does not take on coal."),
+        # a sentence that goes on with another clause
+        ("Mira painted the long fence in one day, I hardly helped.", "Mira painted the long fence.", "Mira hardly painted the long fence."),
+        ("The fund pays for forty lessons within a year and you owe nothing.", "The fund pays for forty lessons.", "The fund does not pay for forty lessons."),
+        # one deal from its two sides
+        ("It sells timber to Norrland, which has few woods.", "Norrland buys timber.", "It buys timber from Norrland, which has few woods."),
+    ],
+)  # fmt: skip
+def test_one_state_told_in_words_of_two_sides_is_no_flip(source, faithful, bent):
+    """And its bent twin is one."""
+    assert not flipped(faithful, source)
+    assert flipped(bent, source)
+
+
+def test_a_denial_that_ends_the_claims_own_clause_counts():
+    """What stands behind a claim's words without a break is of its clause."""
+    assert flipped("The offer was taken up.", "The offer was taken up by nobody.")
+
+
+def test_a_denial_of_another():
     """What is said not to be of the southern region says nothing of the northern one."""
     source = "The northern region was affected, the southern region was not."
     assert not flipped("It was the northern region that was affected.", source)
