@@ -15,6 +15,9 @@ _STRENGTHENERS = word_set(
 )
 _AFTERWARDS = frozenset({"after", "afterwards", "afterward", "thereafter", "later", "then"})
 _CLOSING = word_set("close closes closing end ends ending finish finishes over")
+_DUTIES = word_set(
+    "must need needs needed require requires required requirement condition necessary obligatory mandatory"
+)
 _BOUNDS = frozenset({"most", "least"})
 _OTHERWISE = frozenset({"otherwise", "else"})
 _CONDITIONAL, _OFFICE = "conditional", "office"
@@ -25,7 +28,7 @@ def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame
     """Yield a cue when a claim's sentence drops a limit of its source."""
     if alignment is not None and alignment.is_copy:
         keeps = kept(claim.tokens, (element.first for edit in alignment.edits for element in edit.claim))
-        keeps |= _told_as_otherwise(sentence, claim)
+        keeps |= _told_as_otherwise(sentence, claim) | _told_as_duty(sentence, claim, alignment.source, fact)
         for edit in alignment.edits:
             limits = _stripped_edit(edit, keeps, claim, fact)
             claim_words = _words(edit.claim)
@@ -41,6 +44,7 @@ def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame
             return
     elif (source := framed(sentence, fact)) is not None:
         keeps = kept(claim.tokens, range(sentence.first, sentence.last)) | _told_as_otherwise(sentence, claim)
+        keeps |= _told_as_duty(sentence, claim, source, fact)
         for index in range(source.first, source.last):
             group = group_at(fact.tokens, index)
             # *Former* limits the title behind it alone: who tells of a former owner by his name says nothing of what he owns.
@@ -58,6 +62,19 @@ def _told_as_otherwise(sentence: FramedSentence, claim: Frame) -> frozenset[str]
     """Return the limits that a claim tells by their other case: *cancel in time; otherwise it renews*."""
     said = {token.low for token in claim.tokens[sentence.first : sentence.last]}
     return frozenset({_CONDITIONAL}) if _OTHERWISE & said else frozenset()
+
+
+def _told_as_duty(sentence: FramedSentence, claim: Frame, source: FramedSentence, fact: Frame) -> frozenset[str]:
+    """Return the limits that a claim tells as what must be done: *lent if it is insured*, and *it must be insured*.
+
+    A *must* of the source itself is what the limit limits: *guests must pay if they cancel*.
+    """
+    mine, its = (
+        {token.low for token in frame.tokens[each.first : each.last]}
+        for each, frame in ((sentence, claim), (source, fact))
+    )
+    asks = _DUTIES & mine and not _DUTIES & its
+    return frozenset({_CONDITIONAL}) if asks else frozenset()
 
 
 def _is_dated(index: int, fact: Frame) -> bool:

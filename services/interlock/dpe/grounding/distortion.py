@@ -5,31 +5,30 @@ alone only if the claim otherwise copies its source; else the NLI model must con
 accused.
 """
 
-from collections.abc import Iterator
-
-from interlock.dpe.comparison.cues import NEGATION_FLIP, Cue
+from interlock.dpe.comparison.cues import CONTEXT_STRIPPED, NEGATION_FLIP, Cue
 from interlock.dpe.comparison.direct import cues
 from interlock.dpe.document import Claim, Distortion, Fact, NliScores
-from interlock.dpe.values.frames import Frame, FramedSentence, frame
+from interlock.dpe.values.frames import frame
 
 _CONTRADICTED = 0.5
 _HALF_CONTRADICTED = 0.3
 _NOT_ENTAILED = 0.5
 
 
-def find(claim: Claim, fact: Fact, nli: NliScores) -> tuple[Distortion, ...]:
-    """Return the distortions of a claim against the fact that it rests on. *nli* scores that pair."""
+def find(claim: Claim, fact: Fact, nli: NliScores, in_context: NliScores | None = None) -> tuple[Distortion, ...]:
+    """Return the distortions of a claim against the fact that it rests on. *nli* scores that pair.
+
+    *in_context* scores the fact with the sentences beside it, where they were read together. A fact whose *then* or *these* stands in
+    another sentence entails nothing alone, so that no dropped limit can be told from a limit that was never about the claim.
+    """
     claim_frame, fact_frame = frame(claim.text), frame(fact.content)
     found = [
-        each for sentence in claim_frame.sentences for each in _in_sentence(sentence, claim_frame, fact_frame, nli)
+        (cue.type, cue.source_value, cue.claim_value)
+        for sentence in claim_frame.sentences
+        for cue in cues(sentence, claim_frame, fact_frame)
+        if cue.certain or _seen_by_model(cue, in_context if in_context and cue.type == CONTEXT_STRIPPED else nli)
     ]
     return tuple(Distortion(kind, source, claim_value, fact.id) for kind, source, claim_value in dict.fromkeys(found))
-
-
-def _in_sentence(sentence: FramedSentence, claim: Frame, fact: Frame, nli: NliScores) -> Iterator[tuple[str, str, str]]:
-    for cue in cues(sentence, claim, fact):
-        if cue.certain or _seen_by_model(cue, nli):
-            yield cue.type, cue.source_value, cue.claim_value
 
 
 def _seen_by_model(cue: Cue, nli: NliScores) -> bool:

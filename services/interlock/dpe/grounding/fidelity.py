@@ -143,7 +143,9 @@ def _source_distortions(claim: Claim, evidence: ClaimEvidence) -> tuple[Distorti
     if not evidence.source:
         return ()
     plain = replace(claim, text=unanswered(claim.text))
-    return distortion.find(plain, Fact(evidence.fact_id, evidence.source, 0.0), evidence.source_scores)
+    fact = Fact(evidence.fact_id, evidence.source, 0.0)
+    around = evidence.plain_scores if evidence.source.strip() in evidence.premise else None
+    return distortion.find(plain, fact, evidence.source_scores, around)
 
 
 def _sense_flips(sentence: Claim, evidence: ClaimEvidence) -> tuple[Distortion, ...]:

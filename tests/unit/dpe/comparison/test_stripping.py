@@ -31,6 +31,23 @@ def test_a_condition_told_by_its_other_case_is_kept(source: str, answer: str) ->
     assert cues(source, answer) == []
 
 
+@pytest.mark.parametrize(
+    ("source", "answer", "bent"),
+    [
+        (
+            "The archive lends the globe if we insure it for 9,000.",
+            "The globe must be insured for 9,000.",
+            "The archive lends the globe.",
+        ),
+    ],
+)
+def test_a_condition_told_as_a_duty_is_kept(source: str, answer: str, bent: str) -> None:
+    """What is done if something is, is done once that is required. A *must* of the source itself is not the condition."""
+    assert cues(source, answer) == []
+    assert cues(source, bent) != []
+    assert cues("Guests must pay for the room if they cancel late.", "Guests must pay for the room.") != []
+
+
 def test_a_condition_that_is_not_told_is_dropped() -> None:
     """The same claim without *otherwise* drops its condition."""
     (cue,) = cues(CONTRACT, "The contract renews automatically.")

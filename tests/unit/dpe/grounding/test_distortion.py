@@ -12,9 +12,9 @@ NEUTRAL = NliScores(0.05, 0.9, 0.05)
 CONTRADICTED = NliScores(0.02, 0.03, 0.95)
 
 
-def distorted(source: str, text: str, nli: NliScores) -> tuple[Distortion, ...]:
+def distorted(source: str, text: str, nli: NliScores, in_context: NliScores | None = None) -> tuple[Distortion, ...]:
     claim = Claim("c1", text, 0, 0, 0, len(text), ClaimType.FACTUAL, 0.5, ())
-    return find(claim, Fact("f7", source, 0.8), nli)
+    return find(claim, Fact("f7", source, 0.8), nli, in_context)
 
 
 @pytest.mark.req("DPE-3")
@@ -98,6 +98,22 @@ def test_a_rephrased_claim_is_accused_only_with_the_model(pair, nli, expected):
 def test_a_faithful_claim_is_not_distorted_whatever_the_model_says(source, claim, nli):
     """No cue, no distortion: the model alone accuses nobody here."""
     assert distorted(source, claim, nli) == ()
+
+
+@pytest.mark.req("DPE-3")
+def test_a_dropped_limit_is_judged_with_the_sentences_beside_it():
+    """*Until then* tells nothing alone. With the sentence that it points to, the claim follows, or it drops a limit after all."""
+    source, claim = "Until then, guests can book a room by letter.", "Within ten days, a room can be booked by letter."
+
+    assert {each.type for each in distorted(source, claim, NEUTRAL)} == {"CONTEXT_STRIPPED"}
+    assert distorted(source, claim, NEUTRAL, ENTAILED) == ()
+    assert {each.type for each in distorted(source, claim, NEUTRAL, NEUTRAL)} == {"CONTEXT_STRIPPED"}
+
+
+@pytest.mark.req("DPE-3")
+def test_a_turned_sentence_is_judged_by_itself():
+    """Sentences beside it may agree with the claim by chance."""
+    assert {each.type for each in distorted(*REPHRASED_FLIP, CONTRADICTED, ENTAILED)} == {"NEGATION_FLIP"}
 
 
 @pytest.mark.req("DPE-3")
