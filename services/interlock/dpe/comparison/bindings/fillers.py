@@ -227,7 +227,9 @@ def _is_bare_label(token: Any) -> bool:
 
 
 def _counts(token: Any, head: Any) -> bool:
-    return token.dep_ == "nummod" and token.i < head.i and token is not head
+    """Whether a number counts the head, and is no part of its name: *two clusters*, but not *two-node clusters*."""
+    joined = token.i + 1 < len(token.doc) and token.nbor(1).text == "-"
+    return token.dep_ == "nummod" and token.i < head.i and token is not head and not joined
 
 
 def _kind(head: Any, core: list[Any], labels: frozenset[str]) -> FillerKind:

@@ -20,8 +20,19 @@ def has_subject(verb: Any) -> bool:
     return any(c.dep_ in SUBJECTS | PASSIVE_SUBJECTS for c in verb.children)
 
 
+def contrasts(word: Any) -> bool:
+    """Whether a *not* only sets another phrase against the one before it: *within a week of the survey, not of the signing*."""
+    before, after = (word.nbor(n) if 0 <= word.i + n < len(word.doc) else word for n in (-1, 1))
+    return (
+        word.lower_ == "not" and before.text in {",", "–", "—", "("} and after.pos_ in {"ADP", "DET", "NOUN", "PROPN"}
+    )
+
+
 def is_negated(verb: Any) -> bool:
-    own = any(c.dep_ == "neg" or c.lower_ in {"never", "not"} or _is_no_longer(c) for c in verb.children)
+    own = any(
+        (c.dep_ == "neg" or c.lower_ in {"never", "not"} or _is_no_longer(c)) and not (c.i > verb.i and contrasts(c))
+        for c in verb.children
+    )
     none = any(
         c.dep_ in {*SUBJECTS, *PASSIVE_SUBJECTS, "dobj"}
         and (c.lower_ in {"nobody", "none", "nothing"} or any(g.lower_ in {"no", "neither"} for g in c.children))

@@ -18,6 +18,8 @@ def turned_need(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
         if not about or any(its.needed is mine.needed for its, _ in about):
             continue
         its, source = about[0]
+        if _is_told_shortly(mine, claim, source):
+            continue
         return Misbinding(
             NEGATION_FLIP,
             "condition",
@@ -28,6 +30,15 @@ def turned_need(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
             about=mine.around | mine.own,
         )
     return _demanded(claim, evidence)
+
+
+def _is_told_shortly(mine: StatedNeed, claim: ReadSentence, source: ReadSentence) -> bool:
+    """Whether a source tells a claim's need of its own subject without repeating it: *two-node clusters need one, three-node ones do not*."""
+    return any(
+        bool(each.senses) and not each.event and each.negated is not mine.needed and each.senses <= claim.bag
+        for each in source.clauses
+        if not each.senses & mine.own
+    )
 
 
 def _demanded(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
@@ -53,6 +64,8 @@ def _is_done_to(norm: Normed, need: StatedNeed) -> bool:
 def _is_of_the_same(mine: StatedNeed, its: StatedNeed) -> bool:
     """Whether two needs are of one thing, for something that both speak of."""
     apart = mine.own - its.own and its.own - mine.own
+    if its.excepted and mine.needed is not its.needed and mine.around - its.around:
+        return False  # of a case of its own, which may be the one that the source excepts
     return mine.thing == its.thing and not apart and bool(mine.around & its.around)
 
 

@@ -8,6 +8,7 @@ from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.bindings.relations.norms import Norm, Normed
 from interlock.dpe.comparison.cues import NORM
 
+_LEAST = 2
 _TURNED = frozenset(
     {
         frozenset({Norm.ALLOWED, Norm.FORBIDDEN}),
@@ -53,7 +54,10 @@ def _is_of_the_same(mine: Normed, its: Normed) -> bool:
     if mine.things and its.things:
         apart = mine.things - its.things and its.things - mine.things
         return bool(mine.things & its.things) and not apart and (not (around and other) or bool(around & other))
-    return bool(mine.around & its.around)
+    shared = mine.around & its.around
+    if its.things and not mine.things:  # what the claim is about was not read, and its place alone is no act
+        return bool(its.things & shared) or len(shared) >= _LEAST
+    return bool(shared)
 
 
 def _is_told(mine: Normed, evidence: Evidence) -> bool:

@@ -101,3 +101,16 @@ def test_what_may_be_so_is_left_alone(sources: tuple[str, ...], claim: str) -> N
 def test_a_way_to_do_it_in_time_is_no_duty() -> None:
     """*Must … by six* tells until when one may, and is left alone."""
     assert not found(("Divers can cancel the trip until six.",), "Divers must cancel the trip before six.")
+
+
+@pytest.mark.parametrize(
+    ("source", "faithful", "bent"),
+    [
+        ("The lease can be ended within 30 days of the survey, not of the signing.", "The lease can be ended within 30 days of the survey.", "The lease cannot be ended within 30 days of the survey."),
+        ("Oysters must not be collected between the pier and the mill because of a spill.", "East of the mill up to 3 kg per person may be collected.", "Oysters may be collected between the pier and the mill."),
+    ],
+)  # fmt: skip
+def test_a_denial_of_another_phrase_or_place_forbids_nothing(source: str, faithful: str, bent: str) -> None:
+    """*…, not of the signing* sets two phrases against each other, and one place alone is no act."""
+    assert not found((source,), faithful)
+    assert found((source,), bent)

@@ -19,6 +19,7 @@ from interlock.dpe.values.frames import STOP
 _NEEDING = word_set("require need necessitate")
 _POSSIBLE = word_set("may can could possible allow permit free able")
 _NOT = word_set("not n't never no nobody none cannot neither nor")
+_EXCEPTING = word_set("unless except")
 _TOLD = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _NAMING = frozenset({"NOUN", "PROPN"})
 _PLAIN = word_set("possible order make take give do")
@@ -36,6 +37,8 @@ class StatedNeed:
     text: str
     words: tuple[str, ...] = ()
     """The content words of the thing as they are written."""
+    excepted: bool = False
+    """Whether it is needed but in one case: *unless the film has no dialogue*."""
 
 
 def needs(sentence: Any) -> tuple[StatedNeed, ...]:
@@ -86,7 +89,8 @@ def _need(thing: Any, *, needed: bool) -> StatedNeed:
     own = frozenset(sense(t) for t in thing.subtree if _tells(t))
     around = frozenset(sense(t) for t in thing.sent if _tells(t)) - own
     words = tuple(t.text for t in thing.subtree if t.pos_ in _TOLD and t.lower_ not in STOP)
-    return StatedNeed(sense(thing), own, around, needed, " ".join(t.text for t in thing.subtree), words)
+    excepted = any(t.lower_ in _EXCEPTING for t in thing.sent)
+    return StatedNeed(sense(thing), own, around, needed, " ".join(t.text for t in thing.subtree), words, excepted)
 
 
 def _tells(token: Any) -> bool:

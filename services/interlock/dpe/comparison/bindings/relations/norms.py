@@ -13,7 +13,7 @@ from typing import Any
 from interlock.dpe.comparison.bindings import predicates
 from interlock.dpe.comparison.bindings.clauses import sense, sense_of
 from interlock.dpe.comparison.bindings.fillers import fillers, key
-from interlock.dpe.comparison.bindings.moods import PASSIVE_SUBJECTS, has_subject
+from interlock.dpe.comparison.bindings.moods import PASSIVE_SUBJECTS, contrasts, has_subject
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import STOP
 
@@ -117,7 +117,14 @@ def _named_act(noun: Any) -> str:
     verb = predicates.verb_of(noun.lemma_.lower())
     if verb or not noun.lower_.endswith("ing"):
         return sense_of(verb) if verb else ""
-    return sense_of(noun.lemma_.lower()) if noun.pos_ == "VERB" else key(noun.text)
+    return sense_of(noun.lemma_.lower()) if noun.pos_ == "VERB" else _sense_of_doing(noun.lower_)
+
+
+def _sense_of_doing(noun: str) -> str:
+    """Return the sense of the verb that a noun in *-ing* is of, as far as its letters tell: *gathering* is what gathers."""
+    base = noun.removesuffix("ing")
+    grouped = (sense_of(verb) for verb in (base, f"{base}e", base[:-1]) if sense_of(verb) != key(verb))
+    return next(grouped, key(noun))
 
 
 def _things(verb: Any) -> list[Any]:
@@ -166,8 +173,8 @@ def _governed(verb: Any) -> Norm | None:
 
 
 def _is_denied(token: Any) -> bool:
-    """Whether a word is denied; the *no* that answers a question before it denies nothing."""
-    return any(c.lower_ in _NOT and not _answers(c) for c in token.children)
+    """Whether a word is denied; the *no* that answers a question before it denies nothing, nor does *…, not of the order* behind it."""
+    return any(c.lower_ in _NOT and not _answers(c) and not (c.i > token.i and contrasts(c)) for c in token.children)
 
 
 def _answers(word: Any) -> bool:
