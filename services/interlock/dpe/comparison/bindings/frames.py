@@ -212,7 +212,12 @@ def _linked(verb: Any) -> Iterator[PredicateFrame]:
             continue
         inside = frozenset(t.i for t in child.subtree)
         outer, other = clause(verb, inside), clause(inner, frozenset({mark.i}))
-        first, second = (outer, other) if mark.lower_ == "before" else (other, outer)
+        before = mark.lower_ == "before"
+        if mark.lower_ in _ORDERED and is_negated(verb):
+            if not before:
+                continue  # not after the meal: any time but then
+            before = False  # not before it is approved: once it is
+        first, second = (outer, other) if before else (other, outer)
         yield PredicateFrame(
             _MARKS[mark.lower_], {"agent": (first,), "object": (second,)}, at=verb.i, written=mark.lower_
         )

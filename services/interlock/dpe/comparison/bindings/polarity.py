@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interlock.dpe.comparison.bindings import predicates
 from interlock.dpe.comparison.bindings.evidence import BoundFrame, Evidence
-from interlock.dpe.comparison.bindings.fillers import FillerKind, Likeness
+from interlock.dpe.comparison.bindings.fillers import FillerKind, Likeness, same
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
 from interlock.dpe.comparison.bindings.limits import quantity
@@ -32,8 +32,10 @@ def reversed_predicate(claim: PredicateFrame, evidence: Evidence) -> Misbinding 
     same_way += [each.frame for each in evidence.opposite(claim) if each.frame.negated != claim.negated]
     if not against or any(_may_mean(claim, each, evidence) for each in same_way):
         return None
-    same = (each for each in against if _is_of_the_same(claim, each.frame, evidence))
-    sure = (each for each in same if not (claim.negated and denies_another_value(claim.text, each.frame.text)))
+    alike = (
+        each for each in against if _is_of_the_same(claim, each.frame, evidence) and not _comes_then(claim, each.frame)
+    )
+    sure = (each for each in alike if not (claim.negated and denies_another_value(claim.text, each.frame.text)))
     return next((_finding(claim, each) for each in sure), None)
 
 
@@ -82,7 +84,7 @@ def _is_of_the_same(claim: PredicateFrame, source: PredicateFrame, evidence: Evi
     if source.hypothetical or source.noun or not source.finite or {claim.modality, source.modality} == {"may", ""}:
         return False
     mine, its = set(claim.slots), set(source.slots)
-    if (mine ^ its) & {"object", "role", "to"} or (mine - its) & _SETTINGS:
+    if (mine ^ its) & {"object", "role", "to", "than"} or (mine - its) & _SETTINGS:
         return False
     shared = mine & its
     if claim.predicate in predicates.LIGHT and len(shared) < 2:
@@ -91,6 +93,19 @@ def _is_of_the_same(claim: PredicateFrame, source: PredicateFrame, evidence: Evi
         return False
     found = [evidence.likeness(claim.slots[slot], source.slots[slot]) for slot in shared]
     return bool(shared & _CORE) and all(each is Likeness.SAME for each in found) and _are_whole(claim, source)
+
+
+def _comes_then(claim: PredicateFrame, source: PredicateFrame) -> bool:
+    """Whether one frame says that something is not so before a time or an event, and the other that it then is."""
+    denying, saying = (claim, source) if claim.negated else (source, claim)
+    if saying.negated or not denying.negated:
+        return False
+    awaited = (*denying.slots.get("before", ()), *denying.slots.get("until", ()))
+    then = (*saying.slots.get("when", ()), *saying.slots.get("after", ()), *saying.slots.get("from", ()))
+    if awaited:
+        return any(same(one, other) for one in awaited for other in then)
+    waits = {"before", "until"} & set(denying.text.lower().split())
+    return bool(waits) and bool({"after", "once", "when"} & set(saying.text.lower().split()))
 
 
 def _excepts(frame: PredicateFrame) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.relations.order import steps
 from interlock.dpe.comparison.pairings.compare import compare
-from tests.unit.dpe.comparison.bindings.reading import passages
+from tests.unit.dpe.comparison.bindings.reading import found, passages
 
 pytestmark = pytest.mark.req("DPE-3")
 LIST = "How to bleed a radiator:\n1. Switch off the heating.\n2. Put a towel under the valve.\n3. Open the bleed screw with the key.\n4. Close it again."
@@ -34,3 +34,20 @@ def test_a_later_step_does_not_come_first():
     assert slots("Once the bleed screw is open, switch off the heating.") == ["order"]
     assert slots("Put a towel under the valve before you open the bleed screw.") == []
     assert slots("Paint the wall before you open the bleed screw.") == []
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("source", "faithful", "bent"),
+    [
+        ("The digging must not begin before the board has given its permission.", "The permission of the board has to come before the beginning of the digging.", "The digging has to begin before the permission of the board."),
+        ("No tile may be laid before the floor has dried.", "Tiles may be laid after the floor has dried.", "The tiles are laid before the floor has dried."),
+        ("The crew will return in June, since the pass is closed until then.", "The crew will not return before June because the pass is closed.", ""),
+        ("He had no debts and had paid the fine before the hearing.", "He had paid the fine before the hearing.", "He had paid the fine only after the hearing."),
+        ("Do not forget to drain the tank before opening the valve.", "The tank has to be drained before the valve is opened.", "The valve has to be opened before the tank is drained."),
+    ],
+)  # fmt: skip
+def test_what_must_not_come_before_comes_after(source: str, faithful: str, bent: str) -> None:
+    """*Not before* tells the order from its other end, *until then* tells of none, and who must not forget does it first."""
+    assert not found((source,), faithful)
+    assert not bent or found((source,), bent)

@@ -18,6 +18,12 @@ from interlock.dpe.values.frames import STOP
 _BEFORE = word_set("before")
 _AFTER = word_set("after once following")
 _THEN = word_set("then afterwards afterward subsequently thereafter")
+_NOT = word_set("not n't never no nobody none nothing cannot neither")
+_OMITTING = word_set("forget fail omit neglect hesitate")
+"""Who must not forget to do a thing does it."""
+_JOINING = word_set("and or but because since as so while although")
+_PLACED = word_set("until till by since from before")
+"""*Until then* and *by then* name a time, and tell of no step after another."""
 _OFTEN = word_set("a an per every each daily weekly monthly more again in")
 _UNITS = word_set("second minute hour day week month year time moment first last straight away begin start")
 _POINTING = word_set("that this which")
@@ -63,10 +69,20 @@ def _orders(tokens: Sequence[Any]) -> Iterator[Order]:
             yield sequence(tokens, n + 1)
         elif low in _BEFORE | _AFTER and not (low == "once" and following in _OFTEN):
             main, sub = halves(tokens, n)
-            earlier, later = (main, sub) if low in _BEFORE else (sub, main)
+            own = _last_clause(main)
+            denied = any(t.lower_ in _NOT for t in own) and not any(t.lemma_.lower() in _OMITTING for t in own)
+            if denied and (low in _AFTER or tokens[0] in sub or token is tokens[0]):
+                continue  # not after the meal: any time but then
+            earlier, later = (main, sub) if (low in _BEFORE) is not denied else (sub, main)
             yield Order(bag(earlier), bag(later), token.text)
-        elif low in _THEN:
+        elif low in _THEN and not (n and tokens[n - 1].lower_ in _PLACED):
             yield sequence(tokens, n)
+
+
+def _last_clause(tokens: Sequence[Any]) -> Sequence[Any]:
+    """Return what stands behind the last word that joins clauses: *he had no debts and had paid before the trial*."""
+    cut = next((m for m in range(len(tokens) - 1, -1, -1) if tokens[m].lower_ in _JOINING or tokens[m].text == ","), -1)
+    return tokens[cut + 1 :]
 
 
 def halves(tokens: Sequence[Any], n: int) -> tuple[Sequence[Any], Sequence[Any]]:
