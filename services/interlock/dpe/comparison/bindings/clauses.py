@@ -13,7 +13,7 @@ from typing import Any
 
 from interlock.dpe.comparison.bindings import predicates
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, fillers, key, key_of
-from interlock.dpe.comparison.bindings.moods import PASSIVE_SUBJECTS, SUBJECTS, has_subject, is_hypothetical
+from interlock.dpe.comparison.bindings.moods import PASSIVE_SUBJECTS, SUBJECTS, contrasts, has_subject, is_hypothetical
 from interlock.dpe.text.wordlists import lines, word_set
 from interlock.dpe.values.frames import DIRECTIONS, STOP
 
@@ -27,6 +27,9 @@ _UNITS = word_set("million billion thousand percent chf eur usd gbp kes hour min
 _NOT = word_set("not n't never no nor none neither without cannot nobody nothing")
 _MARKS = word_set("than only except unless instead by i we")
 _RELATIVE = word_set("who which that")
+_POINTING = word_set("it them him her its his their this these those")
+_WHEN = word_set("when whenever while once")
+_QUALIFYING = frozenset({"amod", "advmod"})
 _PLAIN = word_set("also too as well so then while whereas although yes there here just even still most very be have do")
 
 
@@ -57,7 +60,8 @@ class SenseBag:
     """A clause: who acts in it, the names in it, the senses of its other words, and how often it denies.
 
     ``words`` has the keys of all its words as they are written, and ``marks`` those that compare
-    or limit. ``pronoun``: what it is about stands elsewhere.
+    or limit. ``pronoun``: what it is about stands elsewhere. ``refers``: so does something else in it, *we may keep them*.
+    ``qualified`` has each word that qualifies another, with that one, and ``case``: it tells when something else holds.
     """
 
     actors: tuple[Filler, ...]
@@ -69,6 +73,9 @@ class SenseBag:
     hypothetical: bool = False
     pronoun: bool = False
     event: str = ""
+    qualified: frozenset[tuple[str, str]] = frozenset()
+    case: bool = False
+    refers: bool = False
 
 
 def clauses(sentence: Any) -> tuple[SenseBag, ...]:
@@ -109,11 +116,23 @@ def _clause(verb: Any) -> SenseBag:
         senses=frozenset(sense(t) for t in told if t.i not in apposed and not _is_frame(t)),
         words=frozenset(key_of(t) for t in told),
         marks=frozenset(t.lower_ for t in tokens if t.lower_ in _MARKS),
-        negated=sum(t.lower_ in _NOT and not _answers(t) for t in tokens) % 2 == 1,
+        negated=sum(
+            t.lower_ in _NOT and not (_answers(t) or _is_either(t) or (t.i > verb.i and contrasts(t))) for t in tokens
+        )
+        % 2
+        == 1,
         hypothetical=is_hypothetical(verb),
         pronoun=any(f.kind is FillerKind.UNKNOWN for f in actors) or not subjects,
+        qualified=frozenset((sense(t), sense(t.head)) for t in told if t.dep_ in _QUALIFYING),
+        case=verb.dep_ == "advcl" and any(c.lower_ in _WHEN for c in verb.children),
+        refers=any(_points(t) for t in tokens),
         event=sense(verb) if verb.pos_ == "VERB" and verb.lemma_.lower() not in predicates.LIGHT else "",
     )
+
+
+def _points(token: Any) -> bool:
+    """Whether a word stands for something that its clause does not name, and is not its subject."""
+    return token.lower_ in _POINTING and token.dep_ in {"dobj", "pobj", "poss", "dative"}
 
 
 def _resolved(subject: Any) -> tuple[Filler, ...]:
@@ -163,6 +182,11 @@ def _answers(token: Any) -> bool:
     return bool(token.i == token.sent.start and token.i + 1 < len(token.doc) and token.nbor().is_punct)
 
 
+def _is_either(token: Any) -> bool:
+    """Whether a word only names the other of two cases: *insured or not*."""
+    return bool(token.i > token.sent.start and token.nbor(-1).lower_ == "or")
+
+
 def sense(token: Any) -> str:
     """Return what a word says, the same for words of one meaning and of one direction: *fell* and *drop*."""
     low, lemma = token.lower_, token.lemma_.lower()
@@ -178,6 +202,8 @@ def sense(token: Any) -> str:
         return _MORE[low]
     if token.pos_ == "PROPN" and not (low in _GROUPS and token.i == token.sent.start):
         return key_of(token)
+    if low == "short" and any(c.lower_ == "of" for c in token.children):
+        low = lemma = "lack"  # short of rooms
     grouped = next((word for word in (low, lemma) if word in _GROUPS), low if low in DIRECTIONS else _graded(lemma))
     return sense_of(grouped)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from interlock.dpe.comparison.bindings.clauses import SenseBag
+from interlock.dpe.comparison.bindings import predicates
+from interlock.dpe.comparison.bindings.clauses import SenseBag, sense_of
 from interlock.dpe.comparison.bindings.evidence import GENERAL, Evidence
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, key, same
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
@@ -19,6 +20,7 @@ from interlock.dpe.text.wordlists import word_set
 _LEAST = 2
 _LEAST_OF_OTHERS = 3  # of a name that does not act
 _MOST_PLACES = 6  # who is in so many clauses may be in any
+_SAYING = frozenset(map(sense_of, predicates.REPORTING))
 _SPEAKING = frozenset({"i", "we"})
 _MONTHS = frozenset(
     map(key, word_set("january february march april may june july august september october november december"))
@@ -36,8 +38,13 @@ class _Told:
 
 def partnered(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     """Return whom a clause of *claim* puts in the place of another, or ``None``. A row of a table is no clause."""
-    told = [_Told(clause, n, each) for n, each in enumerate(evidence.passages) for clause in each.clauses]
-    for clause in claim.clauses if "|" not in claim.text else ():
+    told = [
+        _Told(clause, n, each)
+        for n, each in enumerate(evidence.passages)
+        for clause in each.clauses
+        if not _is_record(each)
+    ]
+    for clause in () if _is_record(claim) else claim.clauses:
         if clause.hypothetical or len(clause.senses) < _LEAST or clause.marks & _SPEAKING:
             continue
         for mine in _parties(clause):
@@ -58,13 +65,13 @@ def _other(mine: Filler, clause: SenseBag, claim: ReadSentence, told: list[_Told
     if not own or len(own) > _MOST_PLACES:
         return None
     said = clause.senses - mine.all - mine.deep
-    best = max(told, key=lambda each: len(said & each.clause.senses) if "|" not in each.sentence.text else 0)
+    best = max(told, key=lambda each: len(said & each.clause.senses))
     shared = said & best.clause.senses
-    exclusive = shared - {sense for each in own for sense in each.clause.senses}
+    exclusive = shared - {sense for each in own for sense in _said_of(each.clause)}
     if not _tells(mine, clause, own, exclusive) or _has(best.clause, mine) or 2 * len(shared) < len(said):
         return None
-    if best.clause.pronoun and {each.number for each in own} & {best.number, best.number - 1}:
-        return None  # it may be about one who stands in its sentence or just before
+    if clause.negated != best.clause.negated or _may_be_told(mine, clause, own, best):
+        return None
     for its in _rivals(mine, clause, best.clause):
         if _are_two(mine, its) and not _names(claim, clause, mine, its):
             return Misbinding(
@@ -74,11 +81,47 @@ def _other(mine: Filler, clause: SenseBag, claim: ReadSentence, told: list[_Told
     return None
 
 
+def _is_record(sentence: ReadSentence) -> bool:
+    """Whether a text is a row of a table or of fields, which are no clauses."""
+    return sentence.record or "|" in sentence.text or '":' in sentence.text
+
+
+def _said_of(clause: SenseBag) -> frozenset[str]:
+    """Return what a clause says, with whom it says it of: a relative clause does not repeat what stands before it."""
+    return clause.senses | {sense_of(word) for f in clause.actors for word in f.all}
+
+
+def _may_be_told(mine: Filler, clause: SenseBag, own: list[_Told], best: _Told) -> bool:
+    """Whether a source may say of a party itself what a claim says of it, in words that stand for others."""
+    if best.clause.pronoun and {each.number for each in own} & {best.number, best.number - 1}:
+        return True  # it may be about one who stands in its sentence or just before
+    beside = [each for each in own if abs(each.number - best.number) <= 1]
+    if not _acts_in(clause, mine) and best.clause.refers and beside:
+        return True  # *tracks lie south of it*, of a hill that the sentence before names
+    if any(each.clause.refers and not each.clause.names for each in beside if _acts_in(each.clause, mine)):
+        return True  # *customers can keep them*
+    said = [word for word in clause.senses - mine.all if not any(c.isdigit() for c in word) and word not in _MONTHS]
+    if any(sum(word in each.clause.senses for word in said) >= _LEAST for each in beside):
+        return True  # so much is told of it that the rest is the setting of both: *from May Ms Roy is away; Mr Li takes her class*
+    noted = [
+        best.sentence.text.rpartition(":")[0],
+        *(e.sentence.text[:-1] for e in beside if e.sentence.text[-1:] == ":"),
+    ]
+    return clause.event in _SAYING and any(mine.words <= frozenset(map(key, lead.split())) for lead in noted)
+
+
+def _acts_in(clause: SenseBag, mine: Filler) -> bool:
+    return any(same(mine, f) for f in clause.actors)
+
+
 def _rivals(mine: Filler, clause: SenseBag, source: SenseBag) -> Iterator[Filler]:
     """Yield who may stand in the place of a party: who acts, for one who acts or for a name where no other name acts."""
-    acting = any(same(mine, f) for f in clause.actors)
+    acting = _acts_in(clause, mine)
     if acting:
-        yield from source.actors
+        if not any(
+            f.words and f.words <= clause.words for f in source.actors
+        ):  # the claim names who acts: *cash and cards*
+            yield from source.actors
     elif any(map(_is_name, clause.actors)):
         yield from (f for f in source.names if f not in source.actors)
     else:
@@ -94,7 +137,7 @@ def _has(clause: SenseBag, mine: Filler) -> bool:
 def _tells(mine: Filler, clause: SenseBag, own: list[_Told], exclusive: frozenset[str]) -> bool:
     """Whether a claim says enough that no source says of its party: of a noun more than a number or a date."""
     named = frozenset(word for name in clause.names for word in name.all)
-    acting = any(same(mine, f) for f in clause.actors)
+    acting = _acts_in(clause, mine)
     if len(exclusive) < _LEAST or len(exclusive - named) < (1 if acting else _LEAST_OF_OTHERS):
         return False
     told = [sense for sense in exclusive if not any(c.isdigit() for c in sense) and sense not in _MONTHS]
@@ -123,6 +166,8 @@ def _is_name(filler: Filler) -> bool:
 
 def _names(claim: ReadSentence, clause: SenseBag, mine: Filler, its: Filler) -> bool:
     """Whether a claim names the other one itself: in its clause, or, for one who does not act, in its sentence."""
-    acting = any(same(mine, f) for f in clause.actors)
+    acting = _acts_in(clause, mine)
     own = its.words - mine.words
+    if its.kind is FillerKind.NAME and its.head in own & clause.words:
+        return True  # by the last of its names
     return 2 * len(own & clause.words) > len(own) or (not acting and any(own & each.words for each in claim.clauses))

@@ -1,0 +1,58 @@
+"""Partners: who is put in another's place, and what a source may say of him in words that stand for others (SPEC-005 §5.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.pairings.partners import partnered
+from tests.unit.dpe.comparison.bindings.reading import found, passages
+
+pytestmark = [pytest.mark.models, pytest.mark.req("DPE-3")]
+
+
+def partners(source: str, claim: str) -> bool:
+    return partnered(passages(claim)[0], Evidence(passages(source, "f0"))) is not None
+
+
+@pytest.mark.parametrize(
+    ("source", "faithful", "bent"),
+    [
+        # a pronoun that is not the subject
+        ("Mount Orla is a hill in the south of Varn. Bear caves lie 12 km north of it on the estate Rugholm.", "The bear caves lie north of Mount Orla.", ""),
+        ("From 3 May paper tickets are dropped for pupils, since many were lost; adults can keep them.", "Adults can go on using paper tickets.", ""),
+        # the setting of two clauses
+        ("Ms Ferro will be away from 6 to 9 March; Mr Ito leads her choir.", "Mr Ito leads the choir from 6 to 9 March.", "Mr Ito is away from 6 to 9 March."),
+        # what is said of the other is denied of the party
+        ("Buses calling at Skive must use the new ramp. Vans are exempt.", "Vans need not use the new ramp.", "Vans must use the new ramp."),
+        # the claim names who acts, or the other by the last of his names
+        ("Pupils can join before they arrive, but keys and badges are handed out only at the desk, against a passport.", "To get the badge, pupils have to come to the desk with a passport.", ""),
+        ("Petra Holm, who was to lead both walks, will lead only the last. The first will be taken over by Li-na Voss, at her wish.", "Holm proposed Voss for the first walk.", ""),
+        # a relative clause does not repeat what stands before it
+        ("Cheese maker Alba gets milk from Tyrol through dealer Rost, except for its organic line, which uses milk from Friuli.", "Organic cheese is made with milk from Friuli.", ""),
+    ],
+)  # fmt: skip
+def test_what_may_be_said_of_a_party_itself_is_no_exchange(source: str, faithful: str, bent: str) -> None:
+    """And its twin, which says of the party what holds of the other, is one."""
+    assert not partners(source, faithful)
+    assert not bent or found((source,), bent)
+
+
+def test_who_wrote_what_follows_says_it() -> None:
+    """*Memo by Larsen:* stands before what Larsen notes, and before nothing that Larsen orders."""
+    sources = ("Memo by Larsen:", "Marta Weber ordered 60 lamps, half now, for the hall.")
+
+    assert not found(sources, "Larsen notes an order of 60 lamps for the hall.")
+    assert found(sources, "Larsen ordered 60 lamps for the hall.")
+
+
+@pytest.mark.parametrize(
+    ("source", "bent"),
+    [
+        ("Copper sank to 80 a tonne. Analyst Eva Lim sees it below 70; her colleague Tom Ray does not.", "Tom Ray predicts a price below 70."),
+        ("Jelle passed the inspector's questions to Osman, who had written the safety plan.", "The safety plan was drawn up by Jelle."),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_another_is_not_said_of_a_party(source: str, bent: str) -> None:
+    """The party is known for something else, and no word may stand for it."""
+    assert partners(source, bent)
