@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from interlock.dpe.comparison.bindings.evidence import BoundFrame, Evidence, agree
-from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, Likeness, same
+from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, Likeness, key, same
 from interlock.dpe.comparison.bindings.findings import CONTEXT_STRIPPED, Misbinding
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
 from interlock.dpe.comparison.bindings.limits import Limit, LimitKind, quantity
@@ -19,6 +19,7 @@ _SAME_TOPIC = 0.5
 _LEAST_SHARED = 2
 _DENYING = word_set("not no never none nobody nothing cannot without neither")
 _ASKING = word_set("if when provided providing")
+_LATER = ("afterwards", "later", "thereafter", "then", "otherwise", "after that", "from then on")
 _RESTRICTING = word_set("for if when with to in by on from after during within under at between where those")
 
 
@@ -117,14 +118,18 @@ def _denied(claim: ReadSentence, source: ReadSentence, stated: Limit, aligned: l
             own.text[:9].lower() == "including" and stated.kind is not LimitKind.UNLESS
         ):
             continue
+        if _is_its_own_case(own, stated):
+            continue
         if _is_even(own) and stated.kind in {LimitKind.IF, LimitKind.UNLESS} and not _is_lifted(own, stated):
             continue
         fragment = not claim.content - own.words - stated.words and len(own.words & stated.words) >= min(
             2, len(stated.words)
         )
-        if own.words & stated.words and (
-            source in aligned or fragment or claim.content & (source.content - stated.words)
-        ):
+        rest = claim.content - own.words
+        about = rest & (source.content - stated.words)  # more than whom it is about, who may be another of its kind
+        least = min(_LEAST_SHARED, len(rest)) if own.text[:4].lower() == "any " else 1
+        told = bool(about) and len(about) >= least
+        if own.words & stated.words and (source in aligned or fragment or told):
             return own
         if own.text[:4].lower() == "any " and stated.kind is LimitKind.ONLY and _is_of_the_same(claim, source, own):
             return own
@@ -137,6 +142,12 @@ def _is_even(own: Limit) -> bool:
     """Whether a limit says *even if* or the like, and so that something holds in that case too."""
     first, second = (*own.text.lower().split(), "", "")[:2]
     return first == "even" and second != "without"
+
+
+def _is_its_own_case(own: Limit, stated: Limit) -> bool:
+    """Whether *even if* names the very case that a source is about: *even if their milk was boiled*, of those *who drank only boiled milk*."""
+    within = bool(own.words) and own.words <= stated.words
+    return _is_even(own) and stated.kind is LimitKind.ONLY and within and not _is_denying(own.text)
 
 
 def _is_lifted(own: Limit, stated: Limit) -> bool:
@@ -208,6 +219,7 @@ def _dropped(
         or not stated.words
         or stated.words & mentioned
         or stated.text.split()[1].lower() not in _RESTRICTING
+        or _is_of_another_part(claim, source, stated)
     ):
         return False
     limited = [each for each in source.frames if each.at == stated.at and not each.noun]
@@ -216,6 +228,15 @@ def _dropped(
     content = source.content - stated.words
     others = [each for each in evidence.passages if each is not source and _is_about(claim, each, evidence)]
     return not others and bool(content) and len(content & claim.content) / len(content) >= _SAME_TOPIC
+
+
+def _is_of_another_part(claim: ReadSentence, source: ReadSentence, stated: Limit) -> bool:
+    """Whether a limit is a statement of its own, or of another time: *on Monday, and only by day*, *then by phone; later, only in person*."""
+    before = source.text.lower().partition(stated.text.lower())[0].rstrip(" ,")
+    if before.endswith((" and", *_LATER)):
+        return True
+    _, cut, part = before.rpartition(";")
+    return bool(cut) and not any(key(word) in claim.content for word in part.split())
 
 
 def _finding(slot: str, stated: str, claimed: str, text: str, fact_id: str) -> Misbinding:

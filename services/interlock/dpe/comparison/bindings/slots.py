@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from interlock.dpe.comparison.bindings import predicates
-from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, clause, fillers, key_of, named
+from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, clause, fillers, key, key_of, named
 from interlock.dpe.comparison.bindings.moods import PASSIVE_SUBJECTS, SUBJECTS, has_subject
 from interlock.dpe.comparison.bindings.phrases import phrases_of
 from interlock.dpe.text.wordlists import word_set
@@ -19,6 +19,24 @@ PARTICLES = frozenset({"on", "off"})
 _TIMES = word_set("once twice thrice hourly daily weekly monthly quarterly yearly annually")
 _RELATIVE = word_set("who which that")
 _LINKING = word_set("and but or while whereas that which who")
+_UNITS = frozenset(
+    map(
+        key,
+        word_set(
+            "second minute hour day week month year percent point degree metre meter kilometre mile foot inch kilo kilogram gram tonne litre"
+            " euro dollar pound franc cent"
+        ),
+    )
+)
+_MEANS = frozenset(
+    map(
+        key,
+        word_set(
+            "telephone phone email mail post letter fax text sms courier hand bus train tram car taxi boat ship ferry plane air sea road rail"
+            " bicycle bike cash card cheque transfer law default mistake accident chance name number weight vote lot appointment"
+        ),
+    )
+)
 _LONGEST_SUBJECT = 4
 
 
@@ -33,7 +51,7 @@ def slots_of(verb: Any) -> dict[str, tuple[Filler, ...]]:
     phrases = {**_of_object(verb), **phrases_of(verb)}
     for name in _repeated(verb):  # wool from Peru and cotton from Egypt: which belongs to which is not clear
         phrases.pop(name, None)
-    if passive and "by" in phrases:
+    if passive and "by" in phrases and not any(_is_means(f) for f in phrases["by"]):
         slots["agent"] = phrases.pop("by")
     stranded = next(
         (
@@ -49,6 +67,12 @@ def slots_of(verb: Any) -> dict[str, tuple[Filler, ...]]:
     if passive and stranded and "object" in slots:  # the trial was presided over by …
         slots[stranded] = slots.pop("object")
     return {**phrases, **slots}
+
+
+def _is_means(filler: Filler) -> bool:
+    """Whether a phrase with *by* tells how, or how much, and nobody who acts: *by telephone*, *by five minutes*."""
+    measured = filler.kind in {FillerKind.VALUE, FillerKind.TIME} or (bool(filler.amount) and filler.head in _UNITS)
+    return measured or (filler.words == {filler.head} and filler.head in _MEANS and " " not in filler.text)
 
 
 def _arguments(verb: Any, *, passive: bool) -> dict[str, tuple[Filler, ...]]:

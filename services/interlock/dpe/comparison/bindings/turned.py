@@ -56,10 +56,43 @@ def turned_word(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
             for mine, its in _opposed(clause, other):
                 if not (are_opposite(mine, its) or _is_reversed(clause, other)) or _is_told(mine, clause, other, told):
                     continue
+                if _is_of_another_word(mine, its, clause, other) or _is_other_case(claim, each, clause, other):
+                    continue
                 if {mine, its} <= _FIRST_AND_THEN and told_from_the_other_end(claim.text, each.text):
                     continue
                 return Misbinding(NEGATION_FLIP, "predicate", its, mine, each.text, each.fact_id, about=clause.words)
     return None
+
+
+def _is_of_another_word(mine: str, its: str, claim: SenseBag, source: SenseBag) -> bool:
+    """Whether a source says the opposite of another word: it has the *old bricks* of a claim, and a *new station* beside them."""
+    own = {word for sense, word in claim.qualified if sense == mine}
+    other = {word for sense, word in source.qualified if sense == its}
+    return bool(own and other) and not own & other and own <= source.senses
+
+
+def _is_other_case(claim: ReadSentence, source: ReadSentence, mine: SenseBag, its: SenseBag) -> bool:
+    """Whether both words tell when something holds, of which one side denies that it does: *closed, it is off; open, it is on*."""
+    if not (mine.case and its.case):
+        return False
+    denied = [sum(each.negated for each in told.clauses if not each.case) % 2 for told in (claim, source)]
+    return denied[0] != denied[1]
+
+
+def tells_the_other_case(claim: ReadSentence, source: str, evidence: Evidence) -> bool:
+    """Whether a claim says *not* of the case opposite to the one in which its source says that something holds."""
+    cases = [clause for clause in claim.clauses if clause.case]
+    return bool(cases) and any(
+        _is_other_case(claim, each, mine, its) and bool(mine.words & its.words) and _has_opposites(claim, each)
+        for each in evidence.passages
+        if each.text == source
+        for mine in cases
+        for its in each.clauses
+    )
+
+
+def _has_opposites(claim: ReadSentence, source: ReadSentence) -> bool:
+    return any(predicates.opposite(mine.predicate, its.predicate) for mine in claim.frames for its in source.frames)
 
 
 def _opposed(claim: SenseBag, source: SenseBag) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from interlock.dpe.comparison.bindings.findings import CONTEXT_STRIPPED, Misbind
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.denials import has_negator
 from interlock.dpe.comparison.groupings.group import words_of
+from interlock.dpe.text.patterns import pattern
 
 _SURE = re.compile(
     r"\b(definitely|certainly|undoubtedly|unquestionably|indisputably|conclusively|inevitably|guaranteed?|guarantees"
@@ -42,6 +43,10 @@ _CLAUSES = re.compile(r"[,;:]\s|\s(?:but|while|whereas)\s")
 _MOST = re.compile(
     r"\b((?<!at )most|all|every|each|many|a majority|the majority|more than half|two thirds)\b", re.IGNORECASE
 )
+_APART = pattern(
+    r"\b(?:apart from|aside from|except|excluding|other than|besides|but for|save for)\b", ignore_case=True
+)
+"""Words before those of whom a claim does not say its *none*."""
 _NEAR = 25  # letters
 
 
@@ -55,7 +60,7 @@ def overstated(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
         own = stronger.search(claim.text)
         if own is None or weaker.search(claim.text) or (stronger is not _NONE and _is_denied(claim.text, own)):
             continue
-        followed = about(claim, evidence)
+        followed = None if stronger is _NONE and _APART.search(claim.text) else about(claim, evidence)
         if followed is None or stronger.search(followed.text):
             continue
         stated = weaker.search(followed.text)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
-from interlock.dpe.comparison.bindings.findings import Misbinding
+from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.bindings.polarity import reversed_predicate, turned_setting
 from interlock.dpe.comparison.bindings.roles import moved
 from interlock.dpe.comparison.bindings.scopes import raised, unbounded
-from interlock.dpe.comparison.bindings.turned import turned_word
+from interlock.dpe.comparison.bindings.turned import tells_the_other_case, turned_word
 from interlock.dpe.comparison.pairings.certainty import overstated
 from interlock.dpe.comparison.pairings.contrasted import contrasted
 from interlock.dpe.comparison.pairings.crossed import crossed_actors
@@ -68,6 +68,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
             found.append(_within(pair, claimed))
     limit = unbounded(claimed, evidence, mentioned) or (None if found else lifted(claimed, evidence))
     limits = [replace(limit, about=claimed.content)] if limit is not None else []
+    found = [f for f in found if f.type != NEGATION_FLIP or not tells_the_other_case(claimed, f.evidence, evidence)]
     return without_told_exceptions([*found, *limits], claimed)
 
 
