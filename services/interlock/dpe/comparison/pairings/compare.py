@@ -31,6 +31,8 @@ from interlock.dpe.comparison.pairings.traded import traded
 from interlock.dpe.comparison.replaced.counted import counted
 from interlock.dpe.comparison.replaced.excluded import excluded
 from interlock.dpe.comparison.replaced.placed import placed
+from interlock.dpe.comparison.worded.alone import one_or_both
+from interlock.dpe.comparison.worded.routes import turned_route
 
 
 def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]) -> list[Misbinding]:
@@ -63,6 +65,8 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         placed,
         counted,
         excluded,
+        turned_route,
+        one_or_both,
     ):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
