@@ -16,7 +16,9 @@ from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import stem
 
 _BUT = r"except(?:ing)?(?: for| on| in| at)?|excluding|apart from|aside from|other than|save for|with the exception of|bar(?:ring)?"
-_DETERMINERS = r"(?:(?:the|a|an|one|ones|in|on|of|for|at|my|our|its|those)\s+)*"
+_DETERMINERS = (
+    r"(?:(?:the|a|an|one|ones|in|on|of|for|at|my|our|its|those|two|three|four|five|six|seven|eight|nine|ten)\s+)*"
+)
 _INSIDE = pattern(
     r"\b(?:all|every|everyone|everybody|everything|each|any|no|nobody|no one|none|nothing|daily|always|whole|entire)\b"
     rf"[^.;:]{{0,60}}?[,(]?\s*\b(?:{_BUT}|but)\s+({_DETERMINERS}[\p{{L}}\p{{N}}’'-]+(?:\s+(?-i:[\p{{Lu}}\p{{N}}])[\p{{L}}\p{{N}}’'-]*)*)",
@@ -29,6 +31,7 @@ _APART = pattern(
     rf"\b(?:{_BUT}|only|exceptions?|exempt|rest|alone|sole|solely|unlike|unless|without|if)\b", ignore_case=True
 )
 _OTHERS = frozenset({stem("other"), stem("others")})
+_INCLUDING = word_set("including included even too")
 _ONE = frozenset({"1"})
 _TIMES = tuple(
     frozenset(map(stem, names.split()))
@@ -42,7 +45,13 @@ _TIMES = tuple(
 _ANSWER = pattern(r"^(?:yes|no|sure|right|correct|exactly)\b[,:;.]?\s+(?:[—–-]\s+)?", ignore_case=True)
 _STATEMENTS = pattern(r"[;—–]|\s+(?:and|but|while|whereas|because|since|so)\s+")
 _CLAUSES = pattern(r"[,:]\s|[;—–]|\s+(?:and|but|while|whereas|because|since|so)\s+")
-_MOSTLY = 0.6
+_COUNTS_IN = pattern(
+    r"\b(?:even|including)\s+([^,.;:]{2,80})|(?:^|,)\s*([^,.;:]{2,60}?)\s+(?:included|as well|too)\s*(?:[,.!]|$)",
+    ignore_case=True,
+)
+"""What a claim expressly counts among the others: *including the two in Lund*."""
+_CASES = pattern(r"^(?:if|when|after|before|though|then|so)\b", ignore_case=True)
+_MOSTLY, _PARTLY = 0.6, 0.4
 
 
 @dataclass(frozen=True)
@@ -100,7 +109,7 @@ def includes_exception(claim: str, source: str) -> Excepted | None:
         return None
     told = _ANSWER.sub("", claim)
     clauses = [*_CLAUSES.split(told), *_STATEMENTS.split(told)]
-    return found if any(_includes(each, found) for each in clauses) else None
+    return found if any(_includes(each, found) for each in clauses) or _counts_in(told, found) else None
 
 
 def _includes(clause: str, found: Excepted) -> bool:
@@ -110,3 +119,14 @@ def _includes(clause: str, found: Excepted) -> bool:
         return False
     near = len(others & found.rest) >= _MOSTLY * len(others)
     return bool(found.one <= said and others and near) and has_negator(clause) is found.denied
+
+
+def _counts_in(claim: str, found: Excepted) -> bool:
+    """Whether a claim says that the one is among the others, and says of them what the source does, in some of its words."""
+    if _APART.search(claim) is not None or has_negator(claim) is not found.denied:
+        return False
+    rest = words_of("x " + claim) - {"x", *found.one, *_INCLUDING}
+    named = (match[1] or match[2] or "" for match in _COUNTS_IN.finditer(claim))
+    if not any(found.one <= words_of("x " + each) and not _CASES.search(each) for each in named):
+        return False
+    return bool(rest & found.rest) and len(rest & found.rest) >= _PARTLY * len(rest)

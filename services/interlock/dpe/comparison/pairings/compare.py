@@ -33,6 +33,7 @@ from interlock.dpe.comparison.replaced.excluded import excluded
 from interlock.dpe.comparison.replaced.placed import placed
 from interlock.dpe.comparison.worded.alone import one_or_both
 from interlock.dpe.comparison.worded.routes import turned_route
+from interlock.dpe.comparison.worded.spared import bound_though_spared
 
 
 def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]) -> list[Misbinding]:
@@ -67,6 +68,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         excluded,
         turned_route,
         one_or_both,
+        bound_though_spared,
     ):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))

@@ -21,12 +21,13 @@ from interlock.dpe.values.frames import STOP, stem
 
 _EITHER = pattern(
     r"\b(?:whether or not|whether they|with or without|regardless of|no matter (?:whether|if|how|what|when|who)|irrespective of"
-    r"|even without|also without|without needing)\b",
+    r"|even without|also without|without needing"
+    r"|even (?:to|for|from|by|if|when|where) (?:\p{L}+ ){1,4}?(?:(?:have|has|had) no|(?:have|has) not got)(?: an?)?)\b",
     ignore_case=True,
 )
 _ALSO = pattern(r"\b(?:not )?(?:even|also) (?:if|when|in|on|with|for|at)\b", ignore_case=True)
 _SETS = pattern(
-    r"\b(?:if|only|unless|provided(?: that)?|except(?: for| in| on| if| when| where)?|as long as|on condition|in case|subject to|with the"
+    r"\b(?:if|only|unless|provided(?: that)?|except(?: for| in| on| if| when| where)?|(?:as|so) long as|on condition|in case|subject to|with the"
     r" (?:written )?(?:consent|approval|permission|agreement) of|until|before|without)\b",
     ignore_case=True,
 )
@@ -42,7 +43,25 @@ _EXCEPTS = pattern(
 _ANSWERS = word_set("yes no whether not sure course")
 _ENDS = pattern(r"[,.;:!?]|\bbut\b|\bthough\b")
 _ANSWERED = pattern(r"^\s*(?:yes|no)\b", ignore_case=True)
+_OR_NOT = pattern(r"\b(\p{L}{4,}) or not\b", ignore_case=True)
+_DEMANDS = pattern(
+    r"\b(?:only (?:if|when|with|after|in|on|for|where|once)|unless|provided(?: that)?|on condition that|(?:as|so) long as)\b",
+    ignore_case=True,
+)
+_LIFTS = pattern(
+    r"\b(?:even (?:if|when|after|with|without|in|on|for|where)|whether or not|with or without|regardless of (?:whether)?|no matter (?:whether|if|when))\b",
+    ignore_case=True,
+)
+_NOT_EVEN = pattern(r"\bnot even (?:if|when|after|with|in|on|at|for|by|as|then)?\b", ignore_case=True)
+_FORBIDS = pattern(
+    r"\b(?:must not|may not|no|never|do not|don['’]t|not allowed|not permitted|forbidden|prohibited|cannot)\b",
+    ignore_case=True,
+)
+_ALLOWS = pattern(r"\b(?:may|can|allowed|permitted|admitted|accepted|taken|welcome|free to)\b", ignore_case=True)
+_DOES_WELL = pattern(r"\b(?:fail|harm|damage|los[et]|hurt|affect|break|need|cost|stop|mind)\p{L}*", ignore_case=True)
+"""What is good where it is denied: a lamp that never fails, not even in the rain, may be used then."""
 _LEAST = 0.5
+_SURE = 2
 
 
 def lifted(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
@@ -57,9 +76,50 @@ def lifted(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
                 continue
             for condition in _conditions(source.text, sets):
                 shared = stems & _stems(condition)
-                told = not rest or rest & _stems(source.text)
+                told = not rest or rest & _stems(source.text) or len(shared) >= _SURE
                 if shared and len(shared) >= _LEAST * len(stems) and told:
                     return Misbinding(CONTEXT_STRIPPED, "condition", condition, written, source.text, source.fact_id)
+    return _demanded(claim, evidence) or _allowed(claim, evidence)
+
+
+def _demanded(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
+    """Return what a claim makes a condition and its source says makes no difference: *only if it rains* for *even if it is dry*."""
+    if has_negator(claim.text) or _LIFTED.search(claim.text):
+        return None
+    for match in _DEMANDS.finditer(claim.text):
+        told = _until_end(claim.text[match.end() :])
+        own, rest = _stems(told), _stems(claim.text.replace(match[0] + told, " "))
+        for source in evidence.passages:
+            for lifts in _LIFTS.finditer(source.text):
+                stated = _until_end(source.text[lifts.end() :])
+                case, around = _stems(stated), _stems(source.text[: lifts.start()])
+                if not _is_close(own, case) or len(rest & around) < _LEAST * len(rest) or _DEMANDS.search(source.text):
+                    continue
+                return Misbinding(
+                    CONTEXT_STRIPPED, "condition", lifts[0] + stated, match[0] + told, source.text, source.fact_id
+                )
+    return None
+
+
+def _is_close(one: frozenset[str], other: frozenset[str]) -> bool:
+    return bool(one & other) and len(one & other) >= _LEAST * min(len(one), len(other))
+
+
+def _allowed(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
+    """Return the case in which a claim allows what its source forbids even then: *never, not even on Sundays*."""
+    if has_negator(claim.text) or _ALLOWS.search(claim.text) is None:
+        return None
+    own = _stems(claim.text)
+    for source in evidence.passages:
+        for match in _NOT_EVEN.finditer(source.text):
+            before, stated = source.text[: match.start()], _until_end(source.text[match.end() :])
+            case, around = _stems(stated), _stems(before)
+            if not _FORBIDS.search(before) or _DOES_WELL.search(before) or not case:
+                continue
+            if len(case & own) >= _LEAST * len(case) and own & around - case:
+                return Misbinding(
+                    CONTEXT_STRIPPED, "condition", match[0] + stated, claim.text, source.text, source.fact_id
+                )
     return None
 
 
@@ -68,6 +128,8 @@ def _phrases(text: str) -> Iterator[tuple[str, frozenset[str], Any]]:
 
     *Whether or not it rains* is at odds with *if it rains*. *Even if it rains* is not: it is at odds with *unless it rains* alone.
     """
+    for match in _OR_NOT.finditer(text):
+        yield match[0], _stems(match[1]), _SETS
     for lifts, sets in ((_EITHER, _SETS), (_ALSO, _EXCEPTS)):
         for match in lifts.finditer(text):
             told = _until_end(text[match.end() :])

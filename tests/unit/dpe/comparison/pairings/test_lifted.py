@@ -75,3 +75,36 @@ def test_a_condition_that_makes_no_difference_any_more_is_found(source, faithful
 def test_what_the_source_lifts_itself_or_sets_for_something_else_is_left(source, claim):
     """Only the condition of the same thing is lifted."""
     assert found(source, claim) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "bent", "faithful"),
+    [
+        ("Rinse the filter daily, even when it looks clean.", "Rinse the filter daily only if it looks dirty.", "Rinse the filter daily even if it looks clean."),
+        ("Donors should get iron tablets early, even without anaemia.", "Donors get iron tablets only when they have anaemia.", "Donors get iron tablets early, with or without anaemia."),
+        ("The rope must be replaced after six years, even when it still holds.", "As long as the rope holds, it may be kept for more than six years.", "The rope must be replaced after six years although it still holds."),
+        ("Tenants may extend the lease so long as the rent is paid.", "Tenants may extend the lease whether or not they pay the rent.", "Tenants may extend the lease as long as they pay the rent."),
+        ("A repair is possible only with the serial number.", "Devices are repaired even for owners who have no serial number.", "Devices are repaired for owners who have the serial number."),
+        ("Children may climb only if they are roped.", "Children may climb, roped or not.", "Roped children may climb."),
+        ("Fungi from the wood must not be eaten, not even after cooking.", "Once they have been cooked, fungi from the wood may be eaten.", "Fungi from the wood must not be eaten even if they are cooked."),
+        ("No cats on the ferry, not even in baskets.", "Cats are accepted on the ferry as long as they travel in a basket.", "Cats are not accepted on the ferry, in a basket or otherwise."),
+    ],
+)  # fmt: skip
+def test_what_makes_no_difference_is_no_condition(source: str, bent: str, faithful: str) -> None:
+    """A claim that sets a condition where its source has none, or lifts the one that it has, is found."""
+    assert found(source, bent)
+    assert not found(source, faithful)
+
+
+@pytest.mark.parametrize(
+    ("source", "claim"),
+    [
+        ("The lamp never fails, not even in the rain.", "The lamp may be used in the rain."),
+        ("The pool is open even when it rains, but only if there is no storm.", "The pool is open only if there is no storm."),
+        ("Rinse the filter even when it looks clean. Oil the pump only if it squeaks.", "Oil the pump only if it squeaks."),
+        ("No cats on the ferry, not even in baskets.", "Dogs may travel in baskets."),
+    ],
+)  # fmt: skip
+def test_another_condition_of_the_source_is_left(source: str, claim: str) -> None:
+    """What the source itself demands, or says of something else, is no difference that a claim makes."""
+    assert not found(source, claim)
