@@ -51,3 +51,36 @@ def test_what_must_not_come_before_comes_after(source: str, faithful: str, bent:
     """*Not before* tells the order from its other end, *until then* tells of none, and who must not forget does it first."""
     assert not found((source,), faithful)
     assert not bent or found((source,), bent)
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("source", "bent", "faithful"),
+    [
+        ("Permits go first to fishermen, then to divers.", "Divers take precedence over fishermen for permits.", "Fishermen take precedence over divers for permits."),
+        ("The trainee fills in the chart first; the doctor adds remarks and both sign.", "The doctor adds remarks first, and the trainee fills in the chart afterwards.", "The trainee fills in the chart first, and the doctor adds remarks afterwards."),
+        ("Spray the vines after the harvest, never before it.", "Spraying the vines precedes the harvest.", "The harvest precedes the spraying of the vines."),
+        ("The tram was replaced in 1971 by a bus. When the toll bridge was abolished in 1994, the bus was moved.", "The toll bridge was abolished before the tram was replaced by a bus.", "The tram was replaced by a bus before the toll bridge was abolished."),
+        ("The brewery lost the Hotel Adler in May and won the Hotel Krone in June.", "The brewery won the Hotel Krone before it lost the Hotel Adler.", "The brewery lost the Hotel Adler before it won the Hotel Krone."),
+        ("The town banned cars from the quay in 2008, but closed the car park there only in 2015.", "The car park was closed before cars were banned from the quay.", "Cars were banned from the quay before the car park was closed."),
+    ],
+)  # fmt: skip
+def test_an_order_is_read_from_more_words_and_from_days(source: str, bent: str, faithful: str) -> None:
+    """The bent claim turns the order of two events round, and the faithful one keeps it."""
+    assert "order" in {each.slot for each in found((source,), bent)}
+    assert not found((source,), faithful)
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("source", "claim"),
+    [
+        ("The fair is in November and the concert in February.", "The concert comes after the fair."),
+        ("The concert is in November. The fair is in February.", "The fair of February comes before the next concert in November."),
+        ("Her licence ends in 2026. She may leave the choir before 2027 if it moves.", "She may leave the choir before 2027 if it moves."),
+        ("The mill burned in 1950. He cut his hand at the mill in 1961 and got a stamp.", "He did not get a stamp after the mill burned."),
+    ],
+)  # fmt: skip
+def test_days_of_which_the_order_is_not_sure_are_left(source: str, claim: str) -> None:
+    """A month may be of the next year, and what a claim denies or dates itself has no order of two events."""
+    assert "order" not in {each.slot for each in found((source,), claim)}

@@ -7,7 +7,7 @@ admission* and with steps 1 and 2 of a list.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from interlock.dpe.values.frames import STOP
 
 _BEFORE = word_set("before")
 _AFTER = word_set("after once following")
+_EARLIER = frozenset({("ahead", "of"), ("prior", "to"), ("advance", "of"), ("earlier", "than"), ("sooner", "than")})
+_OVER = frozenset({("precedence", "over"), ("priority", "over"), ("precedence", "of")})
 _THEN = word_set("then afterwards afterward subsequently thereafter")
 _NOT = word_set("not n't never no nobody none nothing cannot neither")
 _OMITTING = word_set("forget fail omit neglect hesitate")
@@ -63,6 +65,11 @@ def _orders(tokens: Sequence[Any]) -> Iterator[Order]:
     for n, token in enumerate(tokens):
         low = token.lower_
         following = tokens[n + 1].lower_ if n + 1 < len(tokens) else ""
+        if (low, following) in _EARLIER | _OVER and n + 2 < len(tokens):
+            main, sub = halves(tokens, n + 1)
+            yield Order(bag(m for m in main if m.i != token.i), bag(sub), f"{token.text} {following}")
+        elif (token.lemma_.lower() == "precede" and token.pos_ == "VERB") or (low == "first" and following in {";", ","} and _ends_clause(token)):
+            yield _around(tokens, n)
         if n and tokens[n - 1].lemma_.lower() in _MEASURES:
             continue  # two days after: a time, which is compared with times
         if low in _AFTER and following in _POINTING and tokens[n + 1].pos_ == "PRON":
@@ -85,13 +92,29 @@ def _last_clause(tokens: Sequence[Any]) -> Sequence[Any]:
     return tokens[cut + 1 :]
 
 
+def _ends_clause(first: Any) -> bool:
+    """Whether *first* says when something is done, and does not count things: *the clerk signs first; then …*."""
+    return bool(first.dep_ == "advmod" and first.head.pos_ in {"VERB", "AUX"})
+
+
+def _around(tokens: Sequence[Any], n: int) -> Order:
+    """Return what stands before a word as the first, and what stands behind it as the second; a passive turns them."""
+    end = next((m for m in range(n + 2, len(tokens)) if tokens[m].text in _ENDS), len(tokens))
+    one, other = bag(tokens[start_of(tokens, n) : n]), bag(tokens[n + 1 : end])
+    passive = any(c.dep_ == "auxpass" for c in tokens[n].children)
+    return Order(other, one, tokens[n].text) if passive else Order(one, other, tokens[n].text)
+
+
 def halves(tokens: Sequence[Any], n: int) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return what stands outside and inside the phrase or clause that *before* or *after* opens."""
     end = next((m for m in range(n + 1, len(tokens)) if tokens[m].text in _ENDS), len(tokens))
     opens = n == 0 or tokens[n - 1].text in {",", ";", "—"} or tokens[n - 1].lower_ in {"and", "only", "but"}
     comma = next((m for m in range(n + 1, end) if tokens[m].text == ","), None)
-    if opens and comma is not None and start_of(tokens, n) >= n - 1:
-        return tokens[comma + 1 : end], tokens[n + 1 : comma]
+    if opens and start_of(tokens, n) >= n - 1:
+        if comma is not None:
+            return tokens[comma + 1 : end], tokens[n + 1 : comma]
+        inside = {t.i for t in (tokens[n].head if tokens[n].dep_ == "mark" else tokens[n]).subtree}
+        return [t for t in tokens[n + 1 : end] if t.i not in inside], [t for t in tokens[n + 1 : end] if t.i in inside]
     return tokens[start_of(tokens, n) : n], tokens[n + 1 : comma or end]
 
 
@@ -113,7 +136,7 @@ def sequence(tokens: Sequence[Any], n: int) -> Order:
     return Order(bag(tokens[start:joined]), bag(tokens[joined:n]), tokens[n].text)
 
 
-def bag(tokens: Sequence[Any]) -> frozenset[str]:
+def bag(tokens: Iterable[Any]) -> frozenset[str]:
     """Return the senses of the words that tell something."""
     return frozenset(
         sense(t)
