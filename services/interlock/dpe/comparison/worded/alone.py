@@ -16,6 +16,10 @@ from interlock.dpe.text.patterns import pattern
 _BOTH = pattern(r"\bboth\b([^.;:]{1,60}?)\band\b([^.;:]{1,40})", ignore_case=True)
 _EITHER = pattern(r"\beither\b([^.;:]{1,60}?)\bor\b([^.;:]{1,40})", ignore_case=True)
 _OR = pattern(r"([^.,;:]{1,40})\bor\b([^.,;:]{1,40})", ignore_case=True)
+_AS_WELL = pattern(r"([^.,;:]{1,40})\bas well as\b([^.,;:]{1,40})", ignore_case=True)
+_ALIKE = pattern(r"([^.,;:]{1,40})\band\b([^.,;:]{1,30}?)\balike\b", ignore_case=True)
+_VERB = pattern(r"\b(?:is|are|was|were|be|has|have|had|can|may|must|will|do|does|need|needs)\b", ignore_case=True)
+_PARTS = pattern(r"[,;:]\s|\s(?:but|while|whereas)\s")
 _OBLIGES = pattern(
     r"\b(?:must|needs?|needed|requir\w+|has to|have to|had to|enough|suffic\w+|obliged|compulsory|mandatory|obligatory)\b",
     ignore_case=True,
@@ -57,7 +61,31 @@ class _Two:
 
 def one_or_both(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     """Return what *claim* says of both of two where its source says it of either, or of one alone where it says it of more; or ``None``."""
-    return _demanded(claim, evidence) or _alone(claim, evidence)
+    return _demanded(claim, evidence) or _joined(claim, evidence) or _alone(claim, evidence)
+
+
+def _joined(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
+    """Return the two of which a claim says one thing, where its source denies it of one: *of lectures but not of seminars*."""
+    if has_negator(claim.text) or claim.text.rstrip().endswith("?"):
+        return None
+    for mine in (pair for form in (_BOTH, _AS_WELL, _ALIKE) for pair in _pairs(form, claim.text)):
+        rest = _words(claim.text) - mine.one - mine.other
+        for source in evidence.passages:
+            parts = [(_words(part), has_negator(part)) for part in _PARTS.split(source.text)]
+            for has, lacks in ((mine.one, mine.other), (mine.other, mine.one)):
+                said = [(bool(has & words), bool(lacks & words), denied) for words, denied in parts]
+                told = any(one and not denied for one, _, denied in said) and not any(
+                    other and not denied for _, other, denied in said
+                )
+                if (
+                    told
+                    and any(other and denied and not one for one, other, denied in said)
+                    and rest & _words(source.text)
+                ):
+                    return Misbinding(
+                        CONTEXT_STRIPPED, "quantifier", source.text, mine.text, source.text, source.fact_id
+                    )
+    return None
 
 
 def _demanded(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
@@ -86,7 +114,9 @@ def _is_denied(pair: _Two, text: str) -> bool:
 
 def _pairs(form: Any, text: str) -> Iterator[_Two]:
     for match in form.finditer(text):
-        one, other = " ".join(match[1].split()[-_NEAR:]), " ".join(match[2].split()[:_NEAR])
+        verb = _VERB.search(match[2])
+        ending = match[2][: verb.start()] if verb is not None else match[2]
+        one, other = " ".join(match[1].split()[-_NEAR:]), " ".join(ending.split()[:_NEAR])
         left, right = _words(one), _words(other)
         if left - right and right - left:
             yield _Two(left - right, right - left, match[0].strip())

@@ -56,3 +56,33 @@ def test_a_cause_that_another_source_states_is_no_finding() -> None:
 
     assert not found(sources, "Fewer trains led to fewer riders.")
     assert found(sources[:1], "Fewer trains led to fewer riders.")
+
+
+@pytest.mark.parametrize(
+    ("source", "bent", "faithful"),
+    [
+        ("Badges are voluntary, but visitors without one will have to sign a list at the gate.", "Badges are compulsory for all visitors.", "Badges are voluntary."),
+        ("Rental\nRate: 40 EUR a day\nDamage cover: compulsory, included", "The driver can do without the damage cover.", "The driver cannot do without the damage cover."),
+        ("The printout is optional.", "A printout has to be signed each time.", "A printout can be signed."),
+        ("Life vests are recommended, but a jacket will do.", "Paddlers are obliged to wear a life vest.", "Paddlers are advised to wear a life vest."),
+    ],
+)  # fmt: skip
+def test_what_is_said_to_be_needed_is_compared_whatever_stands_around_it(source: str, bent: str, faithful: str) -> None:
+    """The finding is of the condition."""
+    assert "condition" in {each.slot for each in found((source,), bent)}
+    assert not found((source,), faithful)
+
+
+@pytest.mark.parametrize(
+    ("source", "claim"),
+    [
+        ("Life vests are recommended. On the sea every paddler must wear a life vest.", "On the sea paddlers must wear a life vest."),
+        ("Helmets are recommended.", "Helmets are not compulsory."),
+        ("Helmets are recommended.", "Paddlers should wear a helmet."),
+        ("Cover: optional\nTheft cover: compulsory", "You cannot rent without theft cover."),
+        ("You must wear a helmet.", "Helmets are recommended."),
+    ],
+)  # fmt: skip
+def test_advice_is_no_duty_and_no_freedom(source: str, claim: str) -> None:
+    """What is recommended may still be demanded elsewhere, and *should* tells of advice."""
+    assert "condition" not in {each.slot for each in found((source,), claim)}

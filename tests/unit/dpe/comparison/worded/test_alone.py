@@ -21,6 +21,8 @@ pytestmark = [pytest.mark.models, pytest.mark.req("DPE-3")]
         ("The form must be signed both by hand and digitally.", "The form must be signed either by hand or digitally.", "The form must be signed by hand and digitally."),
         ("Applicants must speak Finnish or Swedish.", "Applicants must speak both Finnish and Swedish.", "Applicants must speak Finnish or Swedish."),
         ("Starting the press requires both the key and a code.", "Either the key or a code is enough to start the press.", "Starting the press needs both a code and the key."),
+        ("The club pays a coach for matches but not for training.", "The club pays a coach for matches as well as for training.", "The club pays a coach for matches."),
+        ("The sheets are included in the price, the towels are not.", "Both the sheets and the towels are included in the price.", "The sheets are included in the price."),
         ("Labels in Greek or English are required, unless the jar has no label.", "Labels are required in both Greek and English.", "Labels in either Greek or English are required."),
     ],
 )  # fmt: skip
@@ -38,6 +40,8 @@ def test_what_is_told_of_one_alone_or_of_both_is_found(source: str, bent: str, f
         ("All children get a badge. The badge opens the gym for coaches alone.", "The badge opens the gym for coaches only."),
         ("Every morning the warden opens the vault.", "Only the warden opens the vault in the morning."),
         ("Eggs or milk must not be served.", "Both eggs and milk must be left out."),
+        ("Dogs and cats are welcome, but cats may not enter the kitchen.", "Both dogs and cats are welcome."),
+        ("Adults pay 9 EUR, children pay 4 EUR and do not need a ticket.", "Adults as well as children pay."),
         ("Adults and teenagers may ride; teenagers alone need a helmet.", "Only teenagers need a helmet to ride."),
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ needed* and *even without consent* deny it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from interlock.dpe.comparison.bindings import predicates
@@ -20,6 +20,8 @@ _NEEDING = word_set("require need necessitate")
 _POSSIBLE = word_set("may can could possible allow permit free able")
 _NOT = word_set("not n't never no nobody none cannot neither nor")
 _EXCEPTING = word_set("unless except")
+_ADVISED = word_set("recommended advised encouraged preferred suggested")
+_LABELLED = {"required": True, **dict.fromkeys(MANDATORY, True), **dict.fromkeys(OPTIONAL, False)}
 _TOLD = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _NAMING = frozenset({"NOUN", "PROPN"})
 _PLAIN = word_set("possible order make take give do")
@@ -39,6 +41,10 @@ class StatedNeed:
     """The content words of the thing as they are written."""
     excepted: bool = False
     """Whether it is needed but in one case: *unless the film has no dialogue*."""
+    said: bool = False
+    """Whether that is all that the clause says: *jabs are voluntary*, *Insurance: optional*."""
+    advised: bool = False
+    """Whether it is recommended, and so neither needed nor useless."""
 
 
 def needs(sentence: Any) -> tuple[StatedNeed, ...]:
@@ -54,14 +60,38 @@ def _of(token: Any) -> Iterator[StatedNeed]:
         for thing in (c for c in token.children if c.dep_ in {"dobj", "nsubjpass"} and c.pos_ in _NAMING):
             denied = _is_denied(token) or any(c.lower_ == "no" for c in thing.children)
             yield _need(thing, needed=not denied)
-    if (said := said_needed(token)) is not None:
-        for thing in (c for c in token.children if c.dep_ == "nsubj" and c.pos_ in _NAMING):
-            yield _need(thing, needed=said)
+    yield from _said_of(token)
     if low in {"without", "with"} and token.dep_ == "prep":
         needed = _needed_by(token)
         for thing in (c for c in token.children if c.dep_ == "pobj" and c.pos_ in _NAMING):
             if needed is not None:
                 yield _need(thing, needed=needed)
+
+
+def _said_of(token: Any) -> Iterator[StatedNeed]:
+    """Yield what is said to be needed, optional or recommended, or labelled so."""
+    low = token.lower_
+    if (said := said_needed(token)) is not None:
+        for thing in (c for c in token.children if c.dep_ == "nsubj" and c.pos_ in _NAMING):
+            yield replace(_need(thing, needed=said), said=True)
+    if low in _ADVISED and token.pos_ == "VERB" and not _is_denied(token):
+        for thing in (c for c in token.children if c.dep_ == "nsubjpass" and c.pos_ in _NAMING):
+            yield replace(_need(thing, needed=False), said=True, advised=True)
+    if low == ":" and token.i + 1 < token.sent.end and token.nbor().lower_ in _LABELLED:
+        yield from _labelled(token, needed=_LABELLED[token.nbor().lower_])
+
+
+def _labelled(colon: Any, *, needed: bool) -> Iterator[StatedNeed]:
+    """Yield what a line of a form says of its label: *Life insurance: compulsory*."""
+    start = colon.i
+    while start > colon.sent.start and not colon.doc[start - 1].is_space and not colon.doc[start - 1].is_punct:
+        start -= 1
+    label = [t for t in colon.doc[start : colon.i] if t.is_alpha]
+    if label:
+        own = frozenset(map(sense, label))
+        yield StatedNeed(
+            sense(label[-1]), own, frozenset(), needed, " ".join(t.text for t in label), tuple(t.text for t in label), said=True
+        )  # fmt: skip
 
 
 def _needed_by(preposition: Any) -> bool | None:

@@ -68,7 +68,7 @@ def _orders(tokens: Sequence[Any]) -> Iterator[Order]:
         if (low, following) in _EARLIER | _OVER and n + 2 < len(tokens):
             main, sub = halves(tokens, n + 1)
             yield Order(bag(m for m in main if m.i != token.i), bag(sub), f"{token.text} {following}")
-        elif (token.lemma_.lower() == "precede" and token.pos_ == "VERB") or (low == "first" and following in {";", ","} and _ends_clause(token)):
+        elif _divides(token, following):
             yield _around(tokens, n)
         if n and tokens[n - 1].lemma_.lower() in _MEASURES:
             continue  # two days after: a time, which is compared with times
@@ -92,9 +92,11 @@ def _last_clause(tokens: Sequence[Any]) -> Sequence[Any]:
     return tokens[cut + 1 :]
 
 
-def _ends_clause(first: Any) -> bool:
-    """Whether *first* says when something is done, and does not count things: *the clerk signs first; then …*."""
-    return bool(first.dep_ == "advmod" and first.head.pos_ in {"VERB", "AUX"})
+def _divides(word: Any, following: str) -> bool:
+    """Whether a word stands between what is first and what is second: *precedes*, and *first* at the end of a clause."""
+    if word.lower_ == "first":
+        return bool(following in {";", ","} and word.dep_ == "advmod" and word.head.pos_ in {"VERB", "AUX"})
+    return bool(word.lemma_.lower() == "precede" and word.pos_ == "VERB")
 
 
 def _around(tokens: Sequence[Any], n: int) -> Order:
