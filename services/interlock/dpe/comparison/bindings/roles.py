@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from interlock.dpe.comparison.bindings import predicates
-from interlock.dpe.comparison.bindings.evidence import BoundFrame, Evidence, agree
+from interlock.dpe.comparison.bindings.evidence import BoundFrame, Evidence, agree, near
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, Likeness
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
@@ -17,6 +17,7 @@ _NAMES = {
 }  # fmt: skip
 _CAUSES = frozenset({predicates.CAUSE})
 _FREE = frozenset({"said-by"})
+_TOWARDS = frozenset({"object", "to", "from"})
 _BRACKETED = pattern(r"\((?:this )?(?:caus\w+|because|due to|leads? to)\b", ignore_case=True)
 
 
@@ -40,7 +41,7 @@ def moved(claim: PredicateFrame, evidence: Evidence) -> Misbinding | None:
         return None
     if supports:  # one that says only who acts yields to one that says to what
         rivals = [each for each in rivals if _is_as_narrow(claim, each.frame)]
-    found = next((f for each in rivals for f in _swapped(claim, each)), None)
+    found = next((f for each in rivals for f in (*_swapped(claim, each), *_exchanged(claim, each, rivals))), None)
     return found or next((f for each in rivals for f in _replaced(claim, each, evidence)), None)
 
 
@@ -161,6 +162,39 @@ def _replaced(claim: PredicateFrame, source: BoundFrame, evidence: Evidence) -> 
     if _is_noted(claim, source) or any(evidence.together(mine, each, source) for each in held):
         return
     yield _finding(slot, stated, mine, claim, source)
+
+
+def _exchanged(claim: PredicateFrame, source: BoundFrame, rivals: list[BoundFrame]) -> Iterator[Misbinding]:
+    """Yield who acts in a claim towards the one who acts in its source: *the school gave the bank 40 desks*, where the bank gave them.
+
+    The source need not say to whom, if both tell what it was, and no frame has the claim's own one act.
+    """
+    acting = [f for each in rivals for f in each.frame.slots.get("agent", ())]
+    mine = claim.slots.get("agent", ())
+    if claim.predicate in predicates.SYMMETRIC | {predicates.BE, predicates.CAUSE, predicates.SAY} or len(mine) != 1:
+        return
+    if not all(map(_is_party, (*mine, *acting))) or any(near(mine[0], f) or near(f, mine[0]) for f in acting):
+        return
+    for slot in _TOWARDS & claim.slots.keys():
+        for other in claim.slots[slot]:
+            for its in source.frame.slots.get("agent", ()):
+                if (
+                    _is_party(other)
+                    and near(other, its)
+                    and not near(mine[0], other)
+                    and _tells_the_same(claim, source.frame, slot)
+                ):
+                    yield _finding("agent", its, mine[0], claim, source)
+
+
+def _is_party(filler: Filler) -> bool:
+    return filler.kind in {FillerKind.NAME, FillerKind.NOUN} and bool(filler.words) and not filler.borrowed
+
+
+def _tells_the_same(claim: PredicateFrame, source: PredicateFrame, without: str) -> bool:
+    """Whether a claim and its source have a slot with the same words, besides who acts towards whom."""
+    shared = claim.slots.keys() & source.slots.keys() - {"agent", without}
+    return any(f.words & g.words for slot in shared for f in claim.slots[slot] for g in source.slots[slot])
 
 
 def _is_noted(claim: PredicateFrame, source: BoundFrame) -> bool:
