@@ -15,6 +15,11 @@ TOWERS = "The north tower is 84 m high, the south tower 79 m."
 TICKETS = "Ticket A costs 18 euros, ticket B 24 euros and ticket C 15 euros."
 ROUTES, TABLE = "Route 1: 12 km\nRoute 2: 9 km", "| Model | Weight |\n|---|---|\n| Uno | 2.1 kg |\n| Due | 1.6 kg |"
 AGES = "Tom is 12 years old, Una is 9 years old and Vic is 15 years old."
+TENTS = "Tents\nLark: sleeps two, 2.2 kg, 180 euros\nWren: sleeps three, 2.9 kg, 240 euros\nKite: sleeps two, 1.7 kg, 310 euros"
+POLL = "Poll of readers\n44 % like tea\n31 % like juice\n25 % like neither"
+RATES = "Rye costs 210 euros a tonne, oats 180."
+CASES = "Cases by year\n2021: 300 opened, 280 closed\n2022: 310 opened, 330 closed"
+LIST = "Timber, USD\nOak: list 90, paid 81\nBirch: list 60, paid 58"
 BOXES = "The red box weighs 5 kg and the green box weighs 8 kg."
 
 
@@ -36,6 +41,14 @@ def found(sources: tuple[str, ...], answer: str) -> Misbinding | None:
         (AGES, "Vic is the oldest and Una is the youngest.", "Vic is the oldest and Tom is the youngest."),
         (BOXES, "The green box weighs 3 kg more than the red one.", "The red box weighs 3 kg more than the green one."),
         ("In May 320 guests came, in June 280.", "More guests came in May than in June.", "More guests came in June than in May."),
+        (TENTS, "The Kite costs more than the Lark.", "The Lark costs more than the Kite."),
+        (TENTS, "The Lark weighs less than the Wren.", "The Wren weighs less than the Lark."),
+        (POLL, "Tea is more popular with the readers than juice.", "Juice is more popular with the readers than tea."),
+        (RATES, "The price of oats is lower than that of rye.", "The price of rye is lower than that of oats."),
+        (CASES, "In 2022 the cases closed exceeded those opened.", "In 2021 the cases closed exceeded those opened."),
+        (LIST, "Birch costs less than oak.", "Birch costs more than oak."),
+        ("A ferry ticket costs 12 for adults, 7 for children.", "Adults are charged more than children.", "Children are charged more than adults."),
+        ("Uno: 40 l, black\nDue: 55 l, grey\nTre: 40 l, grey", "The Due has a larger volume than the Tre.", "The Tre has a larger volume than the Uno."),
         ("The lamp weighs 900 g, the stand 2 kg.", "The stand is heavier than the lamp.", "The lamp is heavier than the stand."),
     ],
 )  # fmt: skip
@@ -55,6 +68,11 @@ def test_a_ranking_that_the_figures_refute_is_found(source: str, faithful: str, 
         (TOWERS, "The south tower is cheaper than the north tower."),
         (TOWERS, "The south tower has more steps than the north tower."),
         (TICKETS, "Ticket A is the second cheapest."),
+        (TENTS, "The Lark was sold more often than the Kite."),
+        (TENTS, "The Lark is more comfortable than the Kite."),
+        (TENTS, "The Kite weighs more than the Lark says on its label."),
+        (TENTS, "The Lark was exceeded by the Kite."),
+        ("Mill A made 30 t and sold 10, mill B made 20 t and sold 25.", "Mill B sold more than mill A."),
         (AGES, "Una is taller than Vic."),
         ("Kim lives 3 km away, Lee 5 km. Kim is 20 years old, Lee is 18 years old.", "Lee has more time than Kim."),
     ],

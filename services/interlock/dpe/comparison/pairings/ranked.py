@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from itertools import permutations
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.denials import has_negator
+from interlock.dpe.comparison.groupings.dimensions import is_meant, named_measure, title_words
 from interlock.dpe.comparison.groupings.group import words_of
 from interlock.dpe.comparison.groupings.measured import Measured, Measures
 from interlock.dpe.text.patterns import pattern
@@ -38,12 +40,16 @@ _MOST = {
 _WORD = pattern(r"\b(" + "|".join([*_GENERAL, *_SPECIFIC]) + r")\b", ignore_case=True)
 _SUPERLATIVE = pattern(r"\bthe (" + "|".join(_MOST) + r")\b", ignore_case=True)
 _THAN = pattern(r"\sthan\s", ignore_case=True)
+_EXCEEDS = pattern(r"\s(?:exceeds?|exceeded|outnumbers?|outnumbered|surpass(?:es|ed)?)\s(by\s)?", ignore_case=True)
 _CLAUSES = pattern(r",\s|[;:—]\s?|\s(?:and|but|while|whereas|because|since|so|which)\s")
 _LIMITED = word_set("second third next among under over half twice times per if of")
-_PRICED = frozenset({"expensive", "costly"})
-_STANDING = pattern(r"\b(?:ones?|the (?:two|three|four))\b", ignore_case=True)
+_LIMITED_PAIR = _LIMITED - {"of", "among"}
+_STANDING = pattern(
+    r"\b(?:ones?|the (?:two|three|four)|th(?:at|ose) of|the (?:number|amount|share) of|people|persons?)\b",
+    ignore_case=True,
+)
 _FILLING = frozenset({"x", "yes"})
-_OTHERS = 1
+_OTHERS, _SIDES = 1, 2
 
 
 def ranked(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
@@ -60,36 +66,75 @@ def ranked(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
 
 
 def _compared(clause: str, known: Collection[Measures]) -> Iterator[tuple[tuple[Measures, str], str]]:
-    """Yield what is wrong with *X is longer than Y*, where one source alone measures both."""
-    parts = _THAN.split(clause)
-    found = list(_WORD.finditer(parts[0])) if len(parts) == 2 else []
-    if len(found) != 1 or _LIMITED & set(clause.lower().split()):
+    """Yield what is wrong with *X is longer than Y* or *X exceeds Y*, where one source alone measures both.
+
+    Where it gives several figures for both, such as the price on the list and the price paid, all of them refute the claim.
+    """
+    sides = _sides(clause)
+    if sides is None or _LIMITED_PAIR & set(clause.lower().split()):
         return
-    word = found[0].group().lower()
-    left, right = _words(parts[0].replace(found[0].group(), " ")), _words(parts[1])
-    pairs = [(each, pair) for each in known if (pair := _pair(left, right, each)) is not None and _fits(word, each)]
-    if len(pairs) != 1:
+    word, one, two = sides
+    left, right = _words(one), _words(two)
+    meant = [each for each in known if _fits(word, each) and is_meant(left | right, each)]
+    found = [(each, pairs) for each in meant if (pairs := _pairs(left, right, each))]
+    if len(found) != 1:
         return
-    (measures, (mine, other)), side = pairs[0], _side(word)
-    ahead = ((mine.value.amount or 0.0) - (other.value.amount or 0.0)) * side
-    if ahead < 0 and _says_just_that(word, left | right, mine, other):
+    measures, pairs = found[0]
+    if all(_refutes(mine, other, _side(word)) for mine, other in pairs) and all(
+        _says_just_that(word, left, right, measures, *pair) for pair in pairs
+    ):
+        mine, other = pairs[0]
         yield (measures, f"{mine.value.text}, {other.value.text}"), clause.strip()
 
 
-def _pair(left: frozenset[str], right: frozenset[str], measures: Measures) -> tuple[Measured, Measured] | None:
-    others = [each for each in measures.things if measures.own(each) & right]
-    if len(others) != 1:
+def _sides(clause: str) -> tuple[str, str, str] | None:
+    """Return the comparative of a clause and what stands on both sides of it; ``None`` where it has not just one."""
+    parts = _THAN.split(clause)
+    found = list(_WORD.finditer(parts[0])) if len(parts) == _SIDES else []
+    if len(found) == 1:
+        return found[0].group().lower(), parts[0].replace(found[0].group(), " "), parts[1]
+    exceeds = list(_EXCEEDS.finditer(clause))
+    if len(parts) > 1 or len(exceeds) != 1 or exceeds[0][1] or _WORD.search(clause):
         return None
-    mine = [each for each in measures.things if each is not others[0] and measures.own(each) & left]
-    return (mine[0], others[0]) if len(mine) == 1 else None
+    return "more", clause[: exceeds[0].start()], clause[exceeds[0].end() :]
 
 
-def _says_just_that(word: str, said: frozenset[str], *things: Measured) -> bool:
-    """Whether a clause compares what is measured: every other word stands with a figure, or the adjective says what it is."""
+def _refutes(mine: Measured, other: Measured, side: int) -> bool:
+    """Whether two figures are the other way round, or are one and the same."""
+    return ((mine.value.amount or 0.0) - (other.value.amount or 0.0)) * side <= 0
+
+
+def _pairs(left: frozenset[str], right: frozenset[str], measures: Measures) -> list[tuple[Measured, Measured]]:
+    """Return the things on both sides: by words that each has alone, or by all words by which two differ, *list* prices of both."""
+    others = [each for each in measures.things if measures.own(each) & right]
+    if len(others) == 1:
+        mine = [each for each in measures.things if each is not others[0] and measures.own(each) & left]
+        if len(mine) == 1:
+            return [(mine[0], others[0])]
+    apart = [
+        (len(one.words & two.words & (left | right)), one, two)
+        for one, two in permutations(measures.things, _SIDES)
+        if _stands(one.words - two.words, left, right) and _stands(two.words - one.words, right, left)
+    ]
+    nearest = max((shared for shared, _, _ in apart), default=0)
+    return [(one, two) for shared, one, two in apart if shared == nearest]
+
+
+def _stands(words: frozenset[str], side: frozenset[str], other: frozenset[str]) -> bool:
+    return bool(words) and words <= side and not words & other
+
+
+def _says_just_that(
+    word: str, left: frozenset[str], right: frozenset[str], measures: Measures, *things: Measured
+) -> bool:
+    """Whether a clause compares what is measured: every other word stands with a figure or in the title, on both sides, or names the
+    measure, or the adjective says what it is.
+    """
     known = frozenset(each for thing in things for each in (*thing.words, *_words(thing.value.text)))
-    rest = {each for each in said - known - _FILLING if not each[0].isdigit()}
     units = {each for thing in things for each in thing.value.text.lower().split()}
-    return len(rest - units - _PRICED) <= (_OTHERS if word in _SPECIFIC else 0)
+    rest = {each for each in (left | right) - (left & right) - known - _FILLING if not each[0].isdigit()}
+    rest -= units | named_measure(measures) | title_words(measures)
+    return len(rest) <= (_OTHERS if word in _SPECIFIC else 0)
 
 
 def _topped(clause: str, known: Collection[Measures]) -> Iterator[tuple[tuple[Measures, str], str]]:
@@ -99,7 +144,7 @@ def _topped(clause: str, known: Collection[Measures]) -> Iterator[tuple[tuple[Me
         return
     word, said = _MOST[match.group(1).lower()], _words(clause.replace(match.group(), " "))
     found = [(each, thing) for each in known if _fits(word, each) for thing in each.things if each.own(thing) & said]
-    if len(found) != 1 or not _says_just_that(word, said, *found[0][0].things):
+    if len(found) != 1 or not _says_just_that(word, said, frozenset(), found[0][0], *found[0][0].things):
         return
     measures, mine = found[0]
     rivals = [
