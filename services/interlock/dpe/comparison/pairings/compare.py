@@ -31,6 +31,7 @@ from interlock.dpe.comparison.pairings.traded import traded
 from interlock.dpe.comparison.replaced.counted import counted
 from interlock.dpe.comparison.replaced.excluded import excluded
 from interlock.dpe.comparison.replaced.placed import placed
+from interlock.dpe.comparison.replaced.rated import rated
 from interlock.dpe.comparison.worded.alone import one_or_both
 from interlock.dpe.comparison.worded.routes import turned_route
 from interlock.dpe.comparison.worded.spared import bound_though_spared
@@ -69,6 +70,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         turned_route,
         one_or_both,
         bound_though_spared,
+        rated,
     ):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
