@@ -30,6 +30,7 @@ from interlock.dpe.comparison.pairings.reordered import reordered
 from interlock.dpe.comparison.pairings.traded import traded
 from interlock.dpe.comparison.replaced.counted import counted
 from interlock.dpe.comparison.replaced.excluded import excluded
+from interlock.dpe.comparison.replaced.owned import owned
 from interlock.dpe.comparison.replaced.placed import placed
 from interlock.dpe.comparison.replaced.rated import rated
 from interlock.dpe.comparison.worded.alone import one_or_both
@@ -71,6 +72,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         one_or_both,
         bound_though_spared,
         rated,
+        owned,
     ):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
