@@ -28,6 +28,7 @@ from interlock.dpe.comparison.pairings.ranked import ranked
 from interlock.dpe.comparison.pairings.realised import realised
 from interlock.dpe.comparison.pairings.reordered import reordered
 from interlock.dpe.comparison.pairings.traded import traded
+from interlock.dpe.comparison.replaced.bounded import bounded
 from interlock.dpe.comparison.replaced.counted import counted
 from interlock.dpe.comparison.replaced.excluded import excluded
 from interlock.dpe.comparison.replaced.owned import owned
@@ -73,6 +74,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         bound_though_spared,
         rated,
         owned,
+        bounded,
     ):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
