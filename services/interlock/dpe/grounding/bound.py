@@ -23,6 +23,7 @@ from interlock.dpe.comparison.groupings.group import Grouping
 from interlock.dpe.comparison.groupings.listed import listed
 from interlock.dpe.comparison.groupings.measured import Measures, measures
 from interlock.dpe.comparison.groupings.paired import paired
+from interlock.dpe.comparison.groupings.voices import Voices, voices
 from interlock.dpe.comparison.pairings.compare import compare
 from interlock.dpe.comparison.pairings.swapped import swapped
 from interlock.dpe.comparison.replaced.counted import COUNT
@@ -224,7 +225,14 @@ def _evidence(
     )
     if cancelled():
         return Evidence(passages)
-    return Evidence(passages, _steps(envelope, known, language), _groupings(envelope), _measures(envelope))
+    steps_of = _steps(envelope, known, language)
+    return Evidence(passages, steps_of, _groupings(envelope), _measures(envelope), _voices(envelope))
+
+
+def _voices(envelope: Envelope) -> tuple[Voices, ...]:
+    """Return who speaks in the sources, source by source."""
+    found = (voices(fact.content, fact.id) for fact in envelope.facts[:_MOST_LISTS])
+    return tuple(each for each in found if each is not None)
 
 
 def _measures(envelope: Envelope) -> tuple[Measures, ...]:

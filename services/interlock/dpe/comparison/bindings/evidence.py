@@ -12,6 +12,7 @@ from interlock.dpe.comparison.bindings.frames import PredicateFrame
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.groupings.group import Grouping
 from interlock.dpe.comparison.groupings.measured import Measures
+from interlock.dpe.comparison.groupings.voices import Voices
 from interlock.dpe.text.wordlists import lines, word_set
 
 _COMPARABLE = frozenset({FillerKind.NAME, FillerKind.NOUN})
@@ -104,13 +105,15 @@ class FillerLookup:
 class Evidence:
     """The sentences that are evidence on an answer, and their frames.
 
-    ``steps`` are the numbered lists of the sources, ``groupings`` what they keep apart under labels, ``measures`` the figures of things.
+    ``steps`` are the numbered lists of the sources, ``groupings`` what they keep apart under labels, ``measures`` the figures of things,
+    ``voices`` who says what.
     """
 
     passages: tuple[ReadSentence, ...]
     steps: tuple[tuple[ReadSentence, ...], ...] = ()
     groupings: tuple[Grouping, ...] = ()
     measures: tuple[Measures, ...] = ()
+    voices: tuple[Voices, ...] = ()
 
     @cached_property
     def bound(self) -> tuple[BoundFrame, ...]:

@@ -34,6 +34,7 @@ from interlock.dpe.comparison.replaced.excluded import excluded
 from interlock.dpe.comparison.replaced.owned import owned
 from interlock.dpe.comparison.replaced.placed import placed
 from interlock.dpe.comparison.replaced.rated import rated
+from interlock.dpe.comparison.replaced.spoken import spoken
 from interlock.dpe.comparison.worded.alone import one_or_both
 from interlock.dpe.comparison.worded.routes import turned_route
 from interlock.dpe.comparison.worded.spared import bound_though_spared
@@ -75,6 +76,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         rated,
         owned,
         bounded,
+        spoken,
     ):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
