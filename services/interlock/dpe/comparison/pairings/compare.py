@@ -33,6 +33,7 @@ from interlock.dpe.comparison.replaced.counted import counted
 from interlock.dpe.comparison.replaced.excluded import excluded
 from interlock.dpe.comparison.replaced.owned import owned
 from interlock.dpe.comparison.replaced.placed import placed
+from interlock.dpe.comparison.replaced.portioned import portioned
 from interlock.dpe.comparison.replaced.rated import rated
 from interlock.dpe.comparison.replaced.spoken import spoken
 from interlock.dpe.comparison.worded.alone import one_or_both
@@ -77,6 +78,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         owned,
         bounded,
         spoken,
+        portioned,
     ):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
