@@ -31,6 +31,7 @@ from interlock.dpe.comparison.pairings.traded import traded
 from interlock.dpe.comparison.replaced.bounded import bounded
 from interlock.dpe.comparison.replaced.counted import counted
 from interlock.dpe.comparison.replaced.excluded import excluded
+from interlock.dpe.comparison.replaced.outdone import outdone
 from interlock.dpe.comparison.replaced.owned import owned
 from interlock.dpe.comparison.replaced.placed import placed
 from interlock.dpe.comparison.replaced.portioned import portioned
@@ -79,6 +80,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         bounded,
         spoken,
         portioned,
+        outdone,
     ):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
