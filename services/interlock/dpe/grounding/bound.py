@@ -27,6 +27,7 @@ from interlock.dpe.comparison.groupings.voices import Voices, voices
 from interlock.dpe.comparison.pairings.compare import compare
 from interlock.dpe.comparison.pairings.swapped import swapped
 from interlock.dpe.comparison.replaced.counted import COUNT
+from interlock.dpe.comparison.replaced.spoken import reports
 from interlock.dpe.document import Claim, Distortion, Sentence
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
@@ -226,7 +227,8 @@ def _evidence(
     if cancelled():
         return Evidence(passages)
     steps_of = _steps(envelope, known, language)
-    return Evidence(passages, steps_of, _groupings(envelope), _measures(envelope), _voices(envelope))
+    heard = _voices(envelope) if any(reports(claim.text) for claim in claims) else ()
+    return Evidence(passages, steps_of, _groupings(envelope), _measures(envelope), heard)
 
 
 def _voices(envelope: Envelope) -> tuple[Voices, ...]:

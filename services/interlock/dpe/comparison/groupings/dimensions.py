@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from interlock.dpe.comparison.groupings.group import words_of
 from interlock.dpe.comparison.groupings.measured import Measures
@@ -50,8 +51,19 @@ def is_meant(said: Iterable[str], measures: Measures) -> bool:
 
 def title_words(measures: Measures) -> frozenset[str]:
     """Return the words of a first line without a figure, which all lines below it are about: *Survey of admins*."""
-    first, line, _ = measures.text.partition("\n")
+    return _title(measures.text)
+
+
+@lru_cache(maxsize=256)
+def _title(text: str) -> frozenset[str]:
+    first, line, _ = text.partition("\n")
     return _stems(first) if line and not _DIGIT.search(first) else frozenset()
+
+
+@lru_cache(maxsize=256)
+def _is_priced(text: str) -> bool:
+    """Whether a text speaks of prices, and writes none with its currency, so that its bare figures may be prices."""
+    return bool(_MONEY & _stems(text)) and not any(each.kind == MONEY for each in read(text).values)
 
 
 def _sorts(measures: Measures) -> frozenset[str]:
@@ -59,7 +71,5 @@ def _sorts(measures: Measures) -> frozenset[str]:
     value = measures.things[0].value
     if value.kind == MONEY:
         return frozenset({MONEY})
-    priced = value.kind == NUMBER and not value.unit and bool(_MONEY & _stems(measures.text))
-    if priced and not any(each.kind == MONEY for each in read(measures.text).values):
-        return frozenset({value.unit, MONEY})
-    return frozenset({value.unit})
+    priced = value.kind == NUMBER and not value.unit and _is_priced(measures.text)
+    return frozenset({value.unit, *((MONEY,) if priced else ())})

@@ -58,10 +58,10 @@ def _has(measures: Measures, value: Value) -> bool:
 
 def _wrong(said: frozenset[str], value: Value, measures: Measures) -> Iterator[tuple[Measured, Measures]]:
     """Yield the thing that a clause names, where its figure is not the clause's and that of one other thing is."""
-    if not comparable(value, measures.things[0].value) or not is_meant(said, measures):
+    if not comparable(value, measures.things[0].value):
         return
     holders = [each for each in measures.things if same(value, each.value)]
-    if len(holders) != 1 or _count(measures, value) != 1:
+    if len(holders) != 1 or not is_meant(said, measures) or _count(measures, value) != 1:
         return
     named = _named(said, measures)
     if named is None or named is holders[0] or same(value, named.value):

@@ -20,6 +20,11 @@ _FILLING = words_of("x instead view opinion account order words fact thing way l
 _LEAST, _MOSTLY = 2, 0.6
 
 
+def reports(text: str) -> bool:
+    """Whether a claim reports anybody's words, so that the speakers of its sources are needed."""
+    return any(said_by(clause) is not None for clause in _CLAUSES.split(text))
+
+
 def spoken(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     """Return the speaker whose words *claim* gives to another, or ``None``."""
     if not evidence.voices or claim.text.rstrip().endswith("?"):
