@@ -9,7 +9,7 @@ from interlock.dpe.grounding.placing.scopes import Scope, Scopes
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import ValuesRead
 from interlock.dpe.values.quantities import NUMBER, Value, same
-from interlock.dpe.values.reckoning import implied
+from interlock.dpe.values.reckoning import apart, implied
 from interlock.dpe.values.reckoning.derived import Operand, derives, words_of
 from interlock.dpe.values.reckoning.equations import equations, series_step
 from interlock.dpe.values.units import TIME
@@ -64,7 +64,11 @@ def derived(
             others = (
                 further if timed else [each for each in operands if each.scope >= 0 or not same(each.value, target)]
             )
-            if derives(target, words, others, counts) or implied.follows(target, reading, further):
+            if (
+                derives(target, words, others, counts)
+                or implied.follows(target, reading, further)
+                or apart.lies_between(target, reading, further)
+            ):
                 made |= set(group)
                 operands.insert(0, Operand(target, frozenset(), -1))
     return made | _dated_together(values, stated | made, words, wider)

@@ -64,6 +64,8 @@ _LAST = word_set("last final end ends ended finish finishes over until")
 _AGES = word_set("be is was turns turned reaches reached aged age retires retire when")
 _BORN = word_set("born birth birthday")
 _OLDEST = 120
+_BEYOND = 4 / 3
+"""How far beyond a bound that it is told with a result may be: nobody calls five hours more than three."""
 _PER = {
     12.0: ("month", "year"),
     52.0: ("week", "year"),
@@ -272,4 +274,11 @@ def fits(target: Value, result: float) -> bool:
     slack = min(slack, 0.5) if exact else slack * (2 if target.approximate else 1)
     if target.kind == PERCENT or target.unit == POINTS:
         slack = target.step * (1.0 if target.approximate else 0.55)
-    return abs(stated - abs(result)) <= slack * (1 + 1e-9) and result != 0
+    return (abs(stated - abs(result)) <= slack * (1 + 1e-9) and result != 0) or _keeps_bound(target, abs(result))
+
+
+def _keeps_bound(target: Value, result: float) -> bool:
+    """Whether a result is a little beyond what a target gives as its bound: 3 hours 40 minutes, for more than three hours."""
+    stated = abs(target.amount or 0.0)
+    low, high = {">": (1.0, _BEYOND), "<": (1 / _BEYOND, 1.0)}.get(target.bound, (1.0, 1.0))
+    return stated * low < result < stated * high
