@@ -31,7 +31,7 @@ from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.references.parts import PART_KINDS, plain_number
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import ValuesRead, read
-from interlock.dpe.values.forms import keyed_forms, one_of, other_forms, tidied
+from interlock.dpe.values.forms import is_one_told, keyed_forms, other_forms, rounded_forms, tidied
 from interlock.dpe.values.frames import names_known, taken_by_values
 from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import Value
@@ -73,7 +73,6 @@ _DATED_BY_TODAY = pattern(
     r"\b(?:today|tonight|tomorrow|yesterday|weekend|mon|tue|tues|wed|thu|thur|thurs|fri|sat|sun)\b"
 )
 _OF_A_CELL = frozenset({":", "|", "="})
-_WHOLE = ("for a", "for one", "after a", "within a", "of a", "in a", "than a", "for an", "after an", "within an")
 _KINDS_OF_PLACES = word_set("prefecture province county city district region island islands river valley canton oblast")
 
 
@@ -395,6 +394,5 @@ def _has_other_form(value: Value, reading: ValuesRead, envelope: EnvelopeIndex) 
     before, after = at(reading.tokens, value.first - 1).low, at(reading.tokens, value.last).low
     if value.moment is not None and before in _OF_A_CELL and value.text.isdigit():
         return f"{int(value.text):,}" in envelope.figures  # students: 1860, which looks like a year
-    if any(map(envelope.values.has, (*other_forms(value, before, after), *keyed_forms(value, reading.tokens)))):
-        return True
-    return any(f" {article} {unit}" in envelope.text for unit in one_of(value) for article in _WHOLE)
+    forms = (*other_forms(value, before, after), *keyed_forms(value, reading.tokens), *rounded_forms(value))
+    return any(map(envelope.values.has, forms)) or is_one_told(value, envelope.text)

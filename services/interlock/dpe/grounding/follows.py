@@ -1,4 +1,4 @@
-"""What follows from the sources without a word that says how: days of the week, and counts of things (SPEC-005 §5.2).
+"""What follows from the sources without a word that says how: days of the week, counts of things, and how often (SPEC-005 §5.2).
 
 *On Wednesday* follows from *Monday to Friday*; *closed on Saturday* follows where no line states that day; *on Sunday* follows from
 *Mon-Fri, Sat* no more than another date would.
@@ -14,21 +14,12 @@ from interlock.dpe.comparison.cues import DATE_SHIFTED
 from interlock.dpe.comparison.denials import has_negator
 from interlock.dpe.document import Claim, Distortion, Fact
 from interlock.dpe.values.reckoning.counted import settled_counts
+from interlock.dpe.values.reckoning.frequencies import settled_frequencies
 from interlock.dpe.values.reckoning.weekdays import LONGEST_SHORT, Days, days_in
 
 _MOST_CHARACTERS = 64_000
 _CLOSED = re.compile(r"\b(?:closed|closes|shut|unavailable|rest day|day off)\b", re.IGNORECASE)
 _BY_TODAY = re.compile(r"\b(?:today|tomorrow|yesterday|tonight|next|last|this|coming|following)\b", re.IGNORECASE)
-_EVERY = re.compile(
-    r"\b(?:every|each)\s+((?:two|three|six|twelve|2|3|6|12|14)\s+(?:weeks|months|days))\b", re.IGNORECASE
-)
-_ADVERBS = {
-    "two weeks": ("fortnightly", "biweekly", "every fortnight", "every other week", "every second week"), "14 days": ("fortnightly",),
-    "2 weeks": ("fortnightly", "biweekly"), "three months": ("quarterly", "every quarter"), "3 months": ("quarterly", "every quarter"),
-    "six months": ("half-yearly", "twice a year", "semi-annual", "biannual"), "6 months": ("half-yearly", "twice a year", "semi-annual"),
-    "twelve months": ("yearly", "annual", "every year"), "12 months": ("yearly", "annual", "every year"),
-    "two months": ("bimonthly", "every other month"), "2 months": ("bimonthly", "every other month"),
-}  # fmt: skip
 _EXCEPT = re.compile(r"\b(?:except|excluding|apart|other than|but not)\b", re.IGNORECASE)
 
 
@@ -47,21 +38,10 @@ class Followed:
 
 
 def following(claim: Claim, facts: Sequence[Fact], asked: str) -> Followed:
-    """Return what the days and the counts of a claim follow from. *asked* is what the user said."""
+    """Return what the days, the counts and the frequencies of a claim follow from. *asked* is what the user said."""
     sources = [fact.content for fact in facts]
     counts = settled_counts(claim.text, sources)
-    return days_told(claim, facts, asked).with_(Followed(counts | _periods(claim.text, sources)))
-
-
-def _periods(text: str, sources: Sequence[str]) -> frozenset[str]:
-    """Return the periods of a claim that an adverb of the sources names: *every three months*, for *quarterly*."""
-    found = {" ".join(match[1].lower().split()): match[1] for match in _EVERY.finditer(text)}
-    if not found:
-        return frozenset()
-    told = " ".join(sources).lower()
-    return frozenset(
-        written for period, written in found.items() if any(word in told for word in _ADVERBS.get(period, ()))
-    )
+    return days_told(claim, facts, asked).with_(Followed(counts | settled_frequencies(claim.text, sources)))
 
 
 def days_told(claim: Claim, facts: Sequence[Fact], asked: str) -> Followed:

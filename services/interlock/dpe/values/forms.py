@@ -5,6 +5,7 @@ They are separate from the comparison of a claim with its source, where seven an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,9 +15,16 @@ from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import DATE, NUMBER, ORDINAL, QUANTITY, Value
-from interlock.dpe.values.units import TIME
+from interlock.dpe.values.units import MEASURES, TIME
 
 _YEAR_S = 31_557_600.0
+_WHOLE = (
+    "for a", "for one", "after a", "within a", "of a", "in a", "than a", "for an", "after an", "within an", "by a", "by an", "by one",
+    "over a", "over an", "over the", "over one", "during a", "lasts a", "takes a", "takes an",
+)  # fmt: skip
+_AFTER_ONE = ("later", "earlier", "longer", "sooner", "more", "after", "before", "ahead", "ago", "long")
+_WEEKS, _MOST_MONTHS = (4.0, 4.4), 12
+"""Weeks that people call a month, and the longest period that is told in both."""
 _OLDEST = 120
 _HIGHEST_COUNT = 200
 _AGE_BEFORE = frozenset({",", "(", "age", "aged", "at", "was", "is", "just", "only"})
@@ -88,10 +96,38 @@ def _on_the_clock(value: Value, before: str) -> Iterator[Value]:
             yield replace(value, kind=DATE, amount=None, moment=Moment(minute=half * _HOUR + side * off), plain=False)
 
 
-def one_of(value: Value) -> Iterator[str]:
+def is_one_told(value: Value, text: str) -> bool:
+    """Whether a period is exactly one unit that a text writes without a figure: *twelve months*, for *over the year* or *a year later*.
+
+    *text* is folded and in lower case. *Two a year* is a rate and no period of a year.
+    """
+    return any(written in text for unit in _one_of(value) for written in _written_as_one(unit))
+
+
+def _one_of(value: Value) -> Iterator[str]:
     """Yield the unit of which a period is exactly one: *year* for twelve months, *day* for 24 hours."""
     if value.unit == TIME and value.amount and value.amount != value.factor and not value.vague:
         yield from (name for name, seconds in _WHOLE_UNITS.items() if abs(value.amount - seconds) < 1.0)
+
+
+def _written_as_one(unit: str) -> Iterator[str]:
+    yield from (f" {before} {unit}" for before in _WHOLE)
+    article = "an" if unit == "hour" else "a"
+    yield from (f"{each} {unit} {after}" for each in (article, "one") for after in _AFTER_ONE)
+
+
+def rounded_forms(value: Value) -> Iterator[Value]:
+    """Yield the weeks that people call so many months, and the months that they call so many weeks: twelve weeks, three months."""
+    if value.unit != TIME or not value.amount or value.bound or value.vague:
+        return
+    count, weeks, months = value.amount / value.factor, MEASURES["week"].factor, MEASURES["month"].factor
+    if value.factor == months and count <= _MOST_MONTHS and (2 * count).is_integer():
+        for other in range(math.ceil(_WEEKS[0] * count), math.floor(_WEEKS[1] * count) + 1):
+            yield replace(value, amount=other * weeks, step=weeks, factor=weeks, approximate=False)
+    if value.factor == weeks and count.is_integer():
+        for halves in range(2, 2 * _MOST_MONTHS + 1):
+            if _WEEKS[0] * halves / 2 <= count <= _WEEKS[1] * halves / 2:
+                yield replace(value, amount=halves / 2 * months, step=months / 2, factor=months, approximate=False)
 
 
 def _in_years(value: Value) -> Value:

@@ -246,3 +246,29 @@ def test_capitals_of_a_list_in_capitals_are_no_names():
         name for name, texts in find(listed, ACT).items() if any(text.isupper() for text in texts if not text.isdigit())
     }
     assert find([claim("The report is by GLOBEX.", ("GLOBEX", "ORG")), *listed[:1]], ACT)["c1"] == ("GLOBEX",)
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("source", "claim_of", "right", "wrong"),
+    [
+        ("The hall is shut for 12 weeks.", "The hall is shut for about {}.", "three months", "four months"),
+        ("The hall is shut for two months.", "The hall is shut for {}.", "nine weeks", "six weeks"),
+        ("The course takes six weeks.", "The course takes {}.", "a month and a half", "two and a half months"),
+        ("The rule holds over the year.", "The rule holds over {}.", "twelve months", "ten months"),
+        ("Small firms follow a year later.", "Small firms have {} more.", "twelve months", "eight months"),
+        ("The term was put off by a week.", "The term was put off by {}.", "seven days", "nine days"),
+        ("The talks take an hour longer.", "The talks take {} longer.", "60 minutes", "50 minutes"),
+    ],
+)
+def test_a_period_in_another_unit_is_no_fabrication(source, claim_of, right, wrong):
+    """People call twelve weeks three months, and a year twelve months; another period is invented."""
+    envelope = EnvelopeIndex.of([source], "")
+    assert fabricated(envelope, claim_of.format(right)) == ()
+    assert fabricated(envelope, claim_of.format(wrong)) != ()
+
+
+@pytest.mark.req("DPE-3")
+def test_a_rate_is_no_period():
+    """What costs 12 euros a year lasts no twelve months."""
+    assert fabricated(EnvelopeIndex.of(["The pass costs 12 euros a year."], ""), "It lasts twelve months.") != ()
