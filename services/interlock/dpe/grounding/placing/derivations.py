@@ -12,6 +12,7 @@ from interlock.dpe.values.quantities import NUMBER, Value, same
 from interlock.dpe.values.reckoning import apart, implied
 from interlock.dpe.values.reckoning.derived import Operand, derives, words_of
 from interlock.dpe.values.reckoning.equations import equations, series_step
+from interlock.dpe.values.reckoning.rated import rated
 from interlock.dpe.values.units import TIME
 
 MOST_BEYOND = 16
@@ -71,6 +72,8 @@ def derived(
             ):
                 made |= set(group)
                 operands.insert(0, Operand(target, frozenset(), -1))
+    rest = known.all if len(known.all) <= MOST_BEYOND else ()
+    made |= rated(reading, values, list(dict.fromkeys(scope.text for scope in (*pool, *rest))))
     return made | _dated_together(values, stated | made, words, wider)
 
 
