@@ -9,7 +9,7 @@ from interlock.dpe.grounding.placing.scopes import Scope, Scopes
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import ValuesRead
 from interlock.dpe.values.quantities import NUMBER, Value, same
-from interlock.dpe.values.reckoning import apart, implied
+from interlock.dpe.values.reckoning import apart, implied, relative
 from interlock.dpe.values.reckoning.derived import Operand, derives, words_of
 from interlock.dpe.values.reckoning.equations import equations, series_step
 from interlock.dpe.values.reckoning.rated import rated
@@ -55,6 +55,7 @@ def derived(
     made = _equated(reading, values, asked, known)
     if len(reading.tokens) > MOST_TOKENS and not any(scope.slots for scope in pool):
         return made  # in prose of so many words every operation is named, and some result fits by chance
+    texts = [scope.text for scope in (known.all if len(known.all) <= MOST_BEYOND else pool)]
     for _ in range(_ROUNDS):
         for group in _compounds(values):
             if set(group) <= made:
@@ -69,11 +70,12 @@ def derived(
                 derives(target, words, others, counts)
                 or implied.follows(target, reading, further)
                 or apart.lies_between(target, reading, further)
+                or relative.stands_to_another(target, texts, words)
+                or relative.share_turned(target, [each.value for each in shown])
             ):
                 made |= set(group)
                 operands.insert(0, Operand(target, frozenset(), -1))
-    rest = known.all if len(known.all) <= MOST_BEYOND else ()
-    made |= rated(reading, values, list(dict.fromkeys(scope.text for scope in (*pool, *rest))))
+    made |= rated(reading, values, texts)
     return made | _dated_together(values, stated | made, words, wider)
 
 

@@ -103,7 +103,7 @@ def derives(target: Value, words: frozenset[str], operands: Sequence[Operand], c
     if target.moment is not None:
         at_end = target.moment.day is None and {"end", "of"} <= words
         found = (each for each in _dates(target.moment, words, usable) if not at_end or (each.day or 31) >= _LATE)
-        return any(_same_moment(target.moment, each) for each in found)
+        return any(same_moment(target.moment, each) for each in found)
     if target.amount is None or target.label:
         return False
     return any(fits(target, result) for result in _results(target, words, usable, counts))
@@ -241,7 +241,7 @@ def _counted_dates(words: frozenset[str], operands: Sequence[Operand]) -> Iterat
                 yield from calendar.in_years(moment, int(_amount(count)))
 
 
-def _same_moment(target: Moment, found: Moment) -> bool:
+def same_moment(target: Moment, found: Moment) -> bool:
     """Whether a date states nothing but what was found: January 2027 for 14 January 2027."""
     pairs = (
         (target.years, found.years), (target.months, found.months), (target.day, found.day),
