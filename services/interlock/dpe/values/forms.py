@@ -15,7 +15,7 @@ from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import DATE, NUMBER, ORDINAL, QUANTITY, Value
-from interlock.dpe.values.units import MEASURES, TIME
+from interlock.dpe.values.units import ANGLE, MEASURES, TEMPERATURE, TIME
 
 _YEAR_S = 31_557_600.0
 _WHOLE = (
@@ -117,7 +117,12 @@ def _written_as_one(unit: str) -> Iterator[str]:
 
 
 def rounded_forms(value: Value) -> Iterator[Value]:
-    """Yield the weeks that people call so many months, and the months that they call so many weeks: twelve weeks, three months."""
+    """Yield the weeks that people call so many months, and the months that they call so many weeks: twelve weeks, three months.
+
+    And the temperature of degrees without a letter: *three degrees warmer*, for 3 °C.
+    """
+    if value.unit == ANGLE:
+        yield replace(value, unit=TEMPERATURE)
     if value.unit != TIME or not value.amount or value.bound or value.vague:
         return
     count, weeks, months = value.amount / value.factor, MEASURES["week"].factor, MEASURES["month"].factor

@@ -13,6 +13,7 @@ _MULTIPLIES = frozenset({"×", "x", "*"})
 POUND = "pound"  # of weight or of money: the text rarely says which
 TIME = "time"
 TEMPERATURE = "temperature"
+ANGLE = "angle"  # degrees without a letter
 
 # measure, base units, spellings (a dot stands for a space)
 _MEASURES = """
@@ -265,7 +266,7 @@ def _read_degrees(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | No
         return (_DEGREES[low], index + 1) if named else None
     if follows.low in _DEGREES and (len(follows.low) > 1 or follows.text.isupper()):
         return _DEGREES[follows.low], index + 2
-    return Unit("angle"), index + 1
+    return Unit(ANGLE), index + 1
 
 
 def _is_degree_letter(tokens: Sequence[Lexeme], index: int) -> bool:

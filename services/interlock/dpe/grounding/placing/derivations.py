@@ -10,10 +10,13 @@ from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import ValuesRead
 from interlock.dpe.values.quantities import NUMBER, Value, same
 from interlock.dpe.values.reckoning import apart, implied, relative
+from interlock.dpe.values.reckoning.compared import compares
 from interlock.dpe.values.reckoning.derived import Operand, derives, words_of
+from interlock.dpe.values.reckoning.elliptic import filled
 from interlock.dpe.values.reckoning.equations import equations, series_step
+from interlock.dpe.values.reckoning.frequencies import frequencies
 from interlock.dpe.values.reckoning.rated import rated
-from interlock.dpe.values.units import TIME
+from interlock.dpe.values.units import ANGLE, TEMPERATURE, TIME, TIMES
 
 MOST_BEYOND = 16
 MOST_TOKENS = 45
@@ -66,17 +69,34 @@ def derived(
             others = (
                 further if timed else [each for each in operands if each.scope >= 0 or not same(each.value, target)]
             )
-            if (
-                derives(target, words, others, counts)
-                or implied.follows(target, reading, further)
-                or apart.lies_between(target, reading, further)
-                or relative.stands_to_another(target, texts, words)
-                or relative.share_turned(target, [each.value for each in shown])
-            ):
+            found = derives(target, words, others, counts) or implied.follows(target, reading, further)
+            # What a source states is in its place or not: that other figures make it too says nothing of that.
+            if found or (not set(group) & stated and _follows(target, reading, further, texts, counts)):
                 made |= set(group)
                 operands.insert(0, Operand(target, frozenset(), -1))
-    made |= rated(reading, values, texts)
+    literal = {n for n in stated if any(values[n].amount == each.value.amount for each in shown)}
+    made |= rated(reading, values, texts) - literal
     return made | _dated_together(values, stated | made, words, wider)
+
+
+def _follows(
+    target: Value, reading: ValuesRead, operands: Sequence[Operand], texts: Sequence[str], counts: Sequence[float]
+) -> bool:
+    """Whether a value that no source states follows from figures without a unit, from lines that the claim names, from the time
+    between two dates, or from how a source puts it beside another value.
+    """
+    if target.unit == TIMES and any(one.start <= target.start < one.end for one in frequencies(reading.text)):
+        return False  # twice a week is no ratio
+    if target.unit == ANGLE and any(each.value.unit == TEMPERATURE for each in operands):
+        target = replace(target, unit=TEMPERATURE)
+    words, full = words_of(reading.tokens), filled(target, operands)
+    return (
+        derives(target, words, full, counts)
+        or compares(target, reading, full)
+        or apart.lies_between(target, reading, operands)
+        or relative.stands_to_another(target, texts, words)
+        or relative.share_turned(target, [each.value for each in operands if each.scope >= 0])
+    )
 
 
 def _dated_together(

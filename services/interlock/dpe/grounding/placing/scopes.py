@@ -24,6 +24,7 @@ from interlock.dpe.values.reckoning.derived import Operand
 
 MOST_SCOPES = 400
 _SHORTEST_PLURAL = 3
+_MOST_OF_LABEL = 4
 _JOINS = frozenset({",", ";", ":", "and", "but", "(", ")", "–", "—"})
 _MARKING = word_set(
     "id name number title code year quarter month date day ref reference key label plan model sku city country"
@@ -141,10 +142,15 @@ def _framed(text: str) -> tuple[tuple[Value, frozenset[str], frozenset[str], str
 
 
 def _clause(tokens: Sequence[Lexeme], value: Value, first: int, last: int) -> frozenset[str]:
-    """Return the words of the clause around a value: up to the next comma, semicolon or conjunction on both sides."""
+    """Return the words of the clause around a value: up to the next comma, semicolon or conjunction on both sides.
+
+    The label of a line, *Taken: 19*, belongs to what stands behind it.
+    """
     start, end = value.first, value.last
     while start > first and tokens[start - 1].low not in _JOINS:
         start -= 1
+    if start > first and tokens[start - 1].text == ":" and start - 1 - first <= _MOST_OF_LABEL:
+        start = first
     while end < last and tokens[end].low not in _JOINS:
         end += 1
     return frozenset(token.low for token in tokens[start:end] if token.kind == WORD)

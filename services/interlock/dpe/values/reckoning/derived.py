@@ -37,7 +37,7 @@ DIFFERS = (
     | DOWN
     | word_set(
         "difference differ gap change changed apart between left remaining remain remains over margin faster slower beneath under short"
-        " ahead behind than dearer pricier heavier lighter taller warmer colder"
+        " ahead behind than dearer pricier heavier lighter taller warmer colder sooner too better worse lowered lowers lowering"
     )
 )
 _SHARES = word_set("margin share of percent rate ratio part proportion portion fraction makes accounts")
