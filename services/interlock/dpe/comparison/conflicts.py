@@ -14,6 +14,7 @@ from interlock.dpe.comparison.denied_values import denied_values, exchanged_valu
 from interlock.dpe.comparison.exceptions import excepted
 from interlock.dpe.comparison.groupings.group import words_of
 from interlock.dpe.comparison.ranges import falls_within
+from interlock.dpe.comparison.replaced.own_piece import stands_in_own_piece
 from interlock.dpe.comparison.slots import contradicted_values, replaced_name, turned_bounds
 from interlock.dpe.text.known_names import may_be_one
 from interlock.dpe.text.lexing import WORD, at
@@ -62,7 +63,8 @@ def sentence_conflicts(
             and not _counts_another(value, source, claim, fact)
         ]
     for value, source in values:
-        yield from _value_cues(value, source)
+        if not stands_in_own_piece(value, source, claim, fact):
+            yield from _value_cues(value, source)
     for value, source in turned_bounds(sentence, claim, fact):
         yield Cue(NUMBER_CHANGED, _with_bound(source, fact), _with_bound(value, claim))
     for source_name, written in names:

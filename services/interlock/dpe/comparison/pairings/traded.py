@@ -7,15 +7,20 @@ with both of them, and with neither of those, has traded one for the other, what
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.bindings.stretches.parts import EVENT, NAME, NOUN, POLARITY, WEEKDAY, Bead, Stretch
 from interlock.dpe.comparison.cues import DATE_SHIFTED, NUMBER_CHANGED
+from interlock.dpe.text.patterns import pattern
+from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.quantities import DATE
 
 _SAID = frozenset({NOUN, EVENT})
+_OF_ALL = pattern(r"\b(?:all|every\w*|each|any\w*|always|no|none|not|never|both)\b|n't\b", ignore_case=True)
+_SHARES = word_set("half third quarter most majority minority rest few many dozen")
 _ALIGNING = "respectively"
 _LEAST = 2
 _MOSTLY = 0.6
@@ -29,13 +34,24 @@ def traded(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
         if _ALIGNING in source.text.casefold():
             continue  # which word stands with which is not read from the stretches there
         for one, other in source.parted.halves:
-            traded_words = ((part, _traded(part, one, other)) for part in parts)
+            own = _shared_out(one, other) if other.elliptic and not _OF_ALL.search(claim.text) else one
+            traded_words = ((part, _traded(part, own, other)) for part in parts)
             found = [(part, each) for part, each in traded_words if each is not None and not _is_led(each, source)]
             for part, each in found:
                 sure = len(found) > 1 or _is_close(each, part, source)
                 if sure and not _is_told(each, source, evidence):
                     return _finding(each, source, part)
     return None
+
+
+def _shared_out(one: Stretch, other: Stretch) -> Stretch:
+    """Return a first half without what an auxiliary of the other stands for: *line 31 has a ramp, and on line 33 half do*.
+
+    Of *all* on line 33 it does not: the other half says how many do.
+    """
+    named = any(b.sort in _SAID and b.sense not in one.senses and b.text.lower() not in _SHARES for b in other.beads)
+    kept = one.led if named else frozenset(b.sense for b in one.beads if b.sense in one.led and b.sort not in _SAID)
+    return replace(one, beads=tuple(b for b in one.beads if b.sense in kept | other.senses))
 
 
 def _is_led(found: tuple[Bead, ...], source: ReadSentence) -> bool:

@@ -10,10 +10,14 @@ from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.fillers import key
 from interlock.dpe.comparison.bindings.findings import Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.bindings.relations.counts import Count
 from interlock.dpe.comparison.cues import NUMBER_CHANGED
 from interlock.dpe.comparison.denials import has_negator
+from interlock.dpe.comparison.replaced.own_piece import is_part_of, stands_in_own_piece
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.frames import frame
+from interlock.dpe.values.quantities import same
 
 _YOURS = pattern(
     r"\b(?:you have|you've|your|yours|i have|i've|my|if|only|instead|rather|more|fewer|less|other|another|extra"
@@ -37,8 +41,25 @@ def counted(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
             continue
         rest = claim.content - _LIGHT - {mine.noun, key(mine.text.lower())}
         for its, source in told:
-            if rest <= source.content and not has_negator(source.text):
+            if (
+                rest <= source.content
+                and not has_negator(source.text)
+                and not _is_another_part(mine, its, claim, source)
+            ):
                 return Misbinding(
                     NUMBER_CHANGED, COUNT, its.text, mine.text, source.text, source.fact_id, about=claim.content
                 )
     return None
+
+
+def _is_another_part(mine: Count, its: Count, claim: ReadSentence, source: ReadSentence) -> bool:
+    """Whether a source's count is of the whole, and the claim's of a part that it gives: *18 of the 24 pallets*, *of eleven dogs, eight passed*."""
+    claimed, told = frame(claim.text), frame(source.text)
+    values = [each for each in claimed.values if each.amount == mine.amount and not each.unit]
+    rivals = [each for each in told.values if each.amount == its.amount and not each.unit]
+    return any(
+        stands_in_own_piece(value, rival, claimed, told)
+        or any(same(value, each) and is_part_of(each, rival, told) for each in told.values)
+        for value in values
+        for rival in rivals
+    )

@@ -37,6 +37,7 @@ _DENYING = word_set(
 _LIMITING = word_set("without if unless than rather instead unlike except only both even hardly barely longer")
 _RANGING = word_set("to – -")
 _FINITE = frozenset({"VBZ", "VBP", "VBD", "MD", "VB"})
+_AUXILIARIES = word_set("do does did are is was were have has had can could will would must may should might")
 _LONGEST = 60
 _MOST_CUTS = 8
 
@@ -61,6 +62,7 @@ class Stretch:
 
     ``carried``: a pronoun that acts or owns in it may stand for anything before it, and ``pointing``: so may any other.
     ``polarity`` is + or -, empty where that is left to the part before. ``gapped``: it leaves out what it shares with that.
+    ``elliptic``: an auxiliary stands in it for the verb of the part before and all that follows that. ``led``: the senses before its verb.
     """
 
     beads: tuple[Bead, ...]
@@ -70,6 +72,8 @@ class Stretch:
     bare: bool = False
     carried: bool = False
     pointing: bool = False
+    elliptic: bool = False
+    led: frozenset[str] = frozenset()
 
     @cached_property
     def senses(self) -> frozenset[str]:
@@ -160,7 +164,8 @@ def _cuts(tokens: Sequence[Any]) -> list[int]:
         opens = own[0].pos_ in _OPENING and not any(t.pos_ in {"VERB", "AUX"} for t in own)
         between = token.lower_ == "and" and any(t.lower_ == "between" for t in own)
         cleft = token.lower_ in _RELATIVE and own[0].lower_ == "it" and own[1:2] and own[1].lemma_ == "be"
-        if not between and not cleft and not (token.text == "," and opens):
+        labels = token.text == ":" and n + 1 < len(tokens) and tokens[n + 1].like_num  # adopted: 91
+        if not between and not cleft and not labels and not (token.text == "," and opens):
             cuts.append(n)
     return cuts
 
@@ -171,7 +176,7 @@ def _part(tokens: Sequence[Any], beads: Sequence[Bead | None], first: int, last:
     subject = any(t.dep_ in SUBJECTS | PASSIVE_SUBJECTS and t.lower_ not in _RELATIVE for t in own)
     verbs = [t for t in own if t.pos_ in {"VERB", "AUX"}]
     said = [t for t in own if not t.is_punct]
-    elliptic = bool(said) and (said[-1].pos_ == "AUX" or said[-1].lower_ in {"not", "n't"})
+    cut_short = bool(said) and (said[-1].pos_ == "AUX" or said[-1].lower_ in {"not", "n't"})
     left_out = {"VB", "VBN"} if "but" in lows else {"VBN"}  # but not exchange; a bare verb after *and* is a request
     remnant = not subject and all(t.tag_ in left_out and t.pos_ == "VERB" for t in verbs)
     denied = sum(t.lower_ in _DENYING for t in own)
@@ -179,11 +184,23 @@ def _part(tokens: Sequence[Any], beads: Sequence[Bead | None], first: int, last:
         tuple(dict.fromkeys(bead for bead in beads[first:last] if bead is not None)),
         limited=bool(lows & _LIMITING) or denied > 1,
         polarity="-" if denied else "+" if verbs or "but" in lows else "",
-        gapped=elliptic or remnant,
+        gapped=cut_short or remnant,
+        elliptic=any(map(_stands_alone, own, [*own[1:], None])),
+        led=frozenset(bead.sense for bead in beads[first : first + _before_verb(own)] if bead is not None),
         bare=bool(verbs) and not _has_own_subject(own, verbs),
         carried=bool(lows & _SUBJECTS_OF),
         pointing=bool(lows & _POINTING),
     )
+
+
+def _stands_alone(token: Any, following: Any) -> bool:
+    """Whether an auxiliary stands for all that the part before says: *if more than 5 % are, it ends*, *on line 33 half do*."""
+    ends = following is None or following.is_punct
+    return ends and (token.pos_ == "AUX" or token.lower_ in _AUXILIARIES)
+
+
+def _before_verb(own: Sequence[Any]) -> int:
+    return next((n for n, t in enumerate(own) if t.pos_ in {"VERB", "AUX"}), len(own))
 
 
 def _has_own_subject(own: Sequence[Any], verbs: Sequence[Any]) -> bool:

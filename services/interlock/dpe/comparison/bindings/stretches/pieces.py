@@ -69,7 +69,7 @@ def pieces(sentence: Any) -> tuple[tuple[Piece, ...], ...]:
         taken.add(kind)
         cuts = _cuts(tokens, [values[n] for n in kind], sentence.start_char)
         if cuts is not None:
-            bounds = [0, *cuts, len(tokens)]
+            bounds = [0, *cuts, _end(tokens, values[kind[-1]], sentence.start_char)]
             found.append(tuple(_piece(tokens[a:b], values, sentence.start_char) for a, b in pairwise(bounds)))
     return tuple(found)
 
@@ -111,6 +111,12 @@ def _cuts(tokens: Sequence[Any], values: Sequence[Value], offset: int) -> list[i
             groups = [last]
         cuts.append(groups[0])
     return cuts
+
+
+def _end(tokens: Sequence[Any], last: Value, offset: int) -> int:
+    """Return where the last piece ends: what follows a semicolon behind its value is a clause of its own."""
+    behind = (n for n, t in enumerate(tokens) if t.text == ";" and t.idx - offset >= last.end)
+    return next(behind, len(tokens))
 
 
 def _piece(tokens: Sequence[Any], values: Sequence[Value], offset: int) -> Piece:
