@@ -67,18 +67,19 @@ def _spans(moment: Moment, fact: Frame) -> Iterator[Span]:
     for n, value in enumerate(timed):
         place, before = _place(value.moment) if value.moment else None, at(fact.tokens, value.first - 1).low
         follows = timed[n + 1] if n + 1 < len(timed) else None
-        end = _place(follows.moment) if follows and follows.moment and _joined(value, follows, fact) else None
+        end = _place(follows.moment) if follows and follows.moment and joined(value, follows, fact) else None
         if place is None:
             continue
         if end is not None:
             yield place, end
-        elif before in _ENDS and not (n and _joined(timed[n - 1], value, fact)):
+        elif before in _ENDS and not (n and joined(timed[n - 1], value, fact)):
             yield None, place
         elif before in _OPENS:
             yield place, None
 
 
-def _joined(one: Value, other: Value, fact: Frame) -> bool:
+def joined(one: Value, other: Value, fact: Frame) -> bool:
+    """Whether two values are the ends of a range: *from 3 to 17 September*, *13–15*."""
     between = [fact.tokens[place].low for place in range(one.last, other.first)]
     return 0 < len(between) <= _MOST_BETWEEN and between[-1] in _JOINTS
 

@@ -169,7 +169,7 @@ def read_clock(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     if half is None and (timed or at(tokens, index - 1).low in _BEFORE_HOURS):
         half, end_of_half = _part_of_day(tokens, end, hour)
     if half is None or (timed and hour > _NOON_HOUR):
-        return DateRead(Moment(minute=hour * 60 + minute), end) if timed else None
+        return DateRead(Moment(minute=(hour * 60 + minute) % 1440), end) if timed else None
     if hour > _NOON_HOUR or hour == 0:
         return None
     return DateRead(Moment(minute=(hour % 12 + half) * 60 + minute), end_of_half)

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from interlock.dpe.claims.reading import ChoiceReading
+from interlock.dpe.comparison.cases.cases import is_case
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.document import Claim, Distortion
@@ -30,6 +31,7 @@ from interlock.dpe.text.tongues import is_day_of_month
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.cells import label_of
 from interlock.dpe.values.extraction import read
+from interlock.dpe.values.frames import frame
 from interlock.dpe.values.quantities import Value, same
 from interlock.dpe.values.reach import adds, between_times, differs, in_reach, scaled
 from interlock.dpe.values.reckoning.chains import follows_in_steps
@@ -225,6 +227,8 @@ def _left(texts: Sequence[str], claim: Claim, near: Near, shown: ClaimEvidence |
             continue
         said = [each for _, group, _ in (near.told.said if near.told else ()) for each in group]
         if all(any(same(value, other) or _one_figure(value, other) for other in said) for value in values):
+            continue
+        if shown is not None and all(is_case(each, frame(claim.text), frame(shown.source)) for each in values):
             continue
         if not all(_reached(value, near, shown) for value in (_whole(each, own) for each in values)):
             yield text
