@@ -104,3 +104,11 @@ def test_an_empty_envelope_traces_nothing():
         "$5 million",
         "2021",
     ]
+
+
+@pytest.mark.parametrize(
+    ("source", "stated"), [("It closes at 24:00 in June.", True), ("It closes at 23:00 in June.", False)]
+)
+def test_24_00_is_midnight(source, stated):
+    """The end of a day and the beginning of the next are one time."""
+    assert (untraced("In June it closes at midnight.", EnvelopeValues.of([source])) == ()) is stated
