@@ -77,7 +77,8 @@ def rated(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
         if not told or any(not its.period or its.period == mine.period for its, _ in told):
             continue
         for its, source in told:
-            if claim.content & source.content - _SAID_OF_TIMES:
+            least = 2 if mine.value.unit == _TIMES_UNIT else 1  # once and twice are said of many things
+            if len(claim.content & source.content - _SAID_OF_TIMES) >= least:
                 return Misbinding(NUMBER_CHANGED, "rate", its.text, mine.text, source.text, source.fact_id)
     return None
 
