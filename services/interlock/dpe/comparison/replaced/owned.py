@@ -46,7 +46,8 @@ def owned(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
         if mine is None or has_negator(clause) or _COMPARES.search(clause) or _PART.search(clause[mine.end :]):
             continue
         said = words_of("x " + clause.replace(mine.text, " ")) - {"x"}
-        found = [each for known in evidence.measures for each in _wrong(said, mine, known)]
+        beside = words_of("x " + text)  # the thing may be named in another clause: *in cash, parking costs 3 euros*
+        found = [each for known in evidence.measures for each in _wrong(said, beside, mine, known)]
         known = [each for each in evidence.measures if _has(each, mine)]
         if len(found) == 1 and len(known) == 1:
             own, measures = found[0]
@@ -60,7 +61,9 @@ def _has(measures: Measures, value: Value) -> bool:
     return any(comparable(value, each.value) and same(value, each.value) for each in measures.things)
 
 
-def _wrong(said: frozenset[str], value: Value, measures: Measures) -> Iterator[tuple[Measured, Measures]]:
+def _wrong(
+    said: frozenset[str], beside: frozenset[str], value: Value, measures: Measures
+) -> Iterator[tuple[Measured, Measures]]:
     """Yield the thing that a clause names, where its figure is not the clause's and that of one other thing is."""
     if not comparable(value, measures.things[0].value):
         return
@@ -74,7 +77,7 @@ def _wrong(said: frozenset[str], value: Value, measures: Measures) -> Iterator[t
         return  # a loss after a profit of 0.4 million, 612 calls, down from 680
     own, its = named.words - holders[0].words, holders[0].words - named.words
     rest = said - named.words - named_measure(measures) - title_words(measures) - _GENERAL
-    if own & said and its and not its & said and not {each for each in rest if not each[0].isdigit()}:
+    if own & said and its and not its & beside and not {each for each in rest if not each[0].isdigit()}:
         yield named, measures
 
 

@@ -49,6 +49,7 @@ def test_the_figure_of_another_thing_is_found(source: str, faithful: str, bent: 
         (LUNCH, "Lunch is included in the 40 euros."),
         (LUNCH, "Lunch is not 40 euros."),
         (LUNCH, "Is lunch 40 euros?"),
+        ("Entry costs 6 euros by card and 8 euros in cash.", "For those who pay in cash, entry costs 8 euros."),
         ("The desk took 612 calls, down from 680 in 2023.", "Calls: 612 (2023: 680)"),
         (LUNCH, "The trip without lunch costs 40 euros."),
         (TENTS, "The Wren is 60 euros more than the Lark."),
