@@ -130,9 +130,12 @@ def _alone(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     """Return of what more than one a source says what a claim says of one alone."""
     if has_negator(claim.text):
         return None
-    for said, alone, last in _limited(claim.text):
+    limited = ((clause, *each) for clause in _CLAUSES.split(claim.text) for each in _limited(clause))
+    for clause, said, alone, last in limited:
+        if any(said.casefold() in source.text.casefold() for source in evidence.passages):
+            continue
         for one in _named(alone, last=last):
-            rest = _words(claim.text) - one
+            rest = _words(clause) - one
             if len(rest) < _LEAST or _is_told(one, rest, evidence):
                 continue
             for source in evidence.passages:

@@ -42,6 +42,7 @@ def test_what_is_told_of_one_alone_or_of_both_is_found(source: str, bent: str, f
         ("Eggs or milk must not be served.", "Both eggs and milk must be left out."),
         ("Dogs and cats are welcome, but cats may not enter the kitchen.", "Both dogs and cats are welcome."),
         ("Adults pay 9 EUR, children pay 4 EUR and do not need a ticket.", "Adults as well as children pay."),
+        ("Either the tenant or the agent may end the lease, but only the owner may extend the lease.", "Either the tenant or the agent may end the lease, but the lease may be extended by the owner only."),
         ("Adults and teenagers may ride; teenagers alone need a helmet.", "Only teenagers need a helmet to ride."),
     ],
 )  # fmt: skip
