@@ -29,7 +29,7 @@ _MARKS = word_set("than only except unless instead by i we")
 _RELATIVE = word_set("who which that")
 _POINTING = word_set("it them him her its his their this these those")
 _WHEN = word_set("when whenever while once")
-_QUALIFYING = frozenset({"amod", "advmod"})
+_QUALIFYING = frozenset({"amod"})
 _PLAIN = word_set("also too as well so then while whereas although yes there here just even still most very be have do")
 
 

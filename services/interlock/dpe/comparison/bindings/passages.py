@@ -45,7 +45,6 @@ class ReadSentence:
     needs: tuple[StatedNeed, ...] = ()
     events: tuple[ToldEvent, ...] = ()
     counts: tuple[Count, ...] = ()
-    record: bool = False
 
     @cached_property
     def bag(self) -> frozenset[str]:
@@ -54,7 +53,7 @@ class ReadSentence:
 
     def as_record(self) -> ReadSentence:
         """Return it without what only a sentence has: a record's fields are no clauses beside each other."""
-        return replace(self, parted=WHOLE, ties=NONE, record=True)
+        return replace(self, parted=WHOLE, ties=NONE)
 
 
 def passage(sentence: Any) -> ReadSentence:

@@ -173,6 +173,8 @@ def _exchanged(claim: PredicateFrame, source: BoundFrame, rivals: list[BoundFram
     mine = claim.slots.get("agent", ())
     if claim.predicate in predicates.SYMMETRIC | {predicates.BE, predicates.CAUSE, predicates.SAY} or len(mine) != 1:
         return
+    if "object" not in source.frame.slots:
+        return  # a branch that closed was shut by somebody
     if not all(map(_is_party, (*mine, *acting))) or any(near(mine[0], f) or near(f, mine[0]) for f in acting):
         return
     for slot in _TOWARDS & claim.slots.keys():

@@ -127,7 +127,8 @@ def _denied(claim: ReadSentence, source: ReadSentence, stated: Limit, aligned: l
         )
         rest = claim.content - own.words
         about = rest & (source.content - stated.words)  # more than whom it is about, who may be another of its kind
-        least = min(_LEAST_SHARED, len(rest)) if own.text[:4].lower() == "any " else 1
+        named = any(about & name.words for clause in claim.clauses for name in clause.names)
+        least = min(_LEAST_SHARED, len(rest)) if own.text[:4].lower() == "any " and not named else 1
         told = bool(about) and len(about) >= least
         if own.words & stated.words and (source in aligned or fragment or told):
             return own

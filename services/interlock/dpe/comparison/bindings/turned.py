@@ -68,7 +68,7 @@ def _is_of_another_word(mine: str, its: str, claim: SenseBag, source: SenseBag) 
     """Whether a source says the opposite of another word: it has the *old bricks* of a claim, and a *new station* beside them."""
     own = {word for sense, word in claim.qualified if sense == mine}
     other = {word for sense, word in source.qualified if sense == its}
-    return bool(own and other) and not own & other and own <= source.senses
+    return bool(own and other) and not own & other and own <= source.senses and not other & claim.senses
 
 
 def _is_other_case(claim: ReadSentence, source: ReadSentence, mine: SenseBag, its: SenseBag) -> bool:

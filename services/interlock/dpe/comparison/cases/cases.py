@@ -35,6 +35,8 @@ _PREDICATES = word_set(
     "is are be has have can cannot could may might must shall should will would do does need needs costs cost gets get takes take pays pay lasts last weighs"
 )
 _OPENERS = word_set("in on at from to by for during until before after since")
+_LIMITS = word_set("maximum minimum max min tops")
+_ENDS = word_set("most least latest earliest")
 _FARTHEST = 6
 _MOSTLY = 0.4
 _STOPS = frozenset({",", ";", ":", ".", "(", ")"})
@@ -110,7 +112,7 @@ def _agrees(said: frozenset[tuple[str, bool]], told: frozenset[tuple[str, bool]]
 def _is_supposed(value: Value, sentence: FramedSentence, claim: Frame) -> bool:
     """Whether a value stands in a phrase of nothing definite, in a sentence that tells no single event."""
     lows = [token.low for token in claim.tokens[sentence.first : sentence.last]]
-    if value.bound or value.vague or at(claim.tokens, value.last).low in _COMPARED:
+    if value.bound or value.vague or at(claim.tokens, value.last).low in _COMPARED or _is_limit(value, claim.tokens):
         return False
     if _is_hypothetical(lows):
         return value.moment is not None or _stands_before(value, sentence, claim.tokens)
@@ -122,6 +124,12 @@ def _is_supposed(value: Value, sentence: FramedSentence, claim: Frame) -> bool:
             (_INDEFINITE | _GENERAL) & set(lows[: value.first - sentence.first] + lows[:1]) or _is_normed(lows)
         )
     return _stands_before(value, sentence, claim.tokens) and _is_indefinite(value, sentence, claim.tokens)
+
+
+def _is_limit(value: Value, tokens: Sequence[Lexeme]) -> bool:
+    """Whether a claim gives a value as a bound of its own: *four kilos at the most*."""
+    after = [at(tokens, value.last + step).low for step in range(3)]
+    return after[0] in _LIMITS or (after[0] == "at" and not _ENDS.isdisjoint(after[1:]))
 
 
 def _is_hypothetical(lows: Sequence[str]) -> bool:

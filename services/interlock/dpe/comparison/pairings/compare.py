@@ -32,7 +32,6 @@ from interlock.dpe.comparison.replaced.bounded import bounded
 from interlock.dpe.comparison.replaced.counted import counted
 from interlock.dpe.comparison.replaced.excluded import excluded
 from interlock.dpe.comparison.replaced.outdone import outdone
-from interlock.dpe.comparison.replaced.owned import owned
 from interlock.dpe.comparison.replaced.placed import placed
 from interlock.dpe.comparison.replaced.portioned import portioned
 from interlock.dpe.comparison.replaced.rated import rated
@@ -76,7 +75,6 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         one_or_both,
         bound_though_spared,
         rated,
-        owned,
         bounded,
         spoken,
         portioned,

@@ -70,7 +70,9 @@ def _other(mine: Filler, clause: SenseBag, claim: ReadSentence, told: list[_Told
     exclusive = shared - {sense for each in own for sense in _said_of(each.clause)}
     if not _tells(mine, clause, own, exclusive) or _has(best.clause, mine) or 2 * len(shared) < len(said):
         return None
-    if clause.negated != best.clause.negated or _may_be_told(mine, clause, own, best):
+    if (clause.event == best.clause.event and clause.negated != best.clause.negated) or _may_be_told(
+        mine, clause, own, best
+    ):
         return None
     for its in _rivals(mine, clause, best.clause):
         if _are_two(mine, its) and not _names(claim, clause, mine, its):
@@ -83,7 +85,7 @@ def _other(mine: Filler, clause: SenseBag, claim: ReadSentence, told: list[_Told
 
 def _is_record(sentence: ReadSentence) -> bool:
     """Whether a text is a row of a table or of fields, which are no clauses."""
-    return sentence.record or "|" in sentence.text or '":' in sentence.text
+    return "|" in sentence.text or '":' in sentence.text
 
 
 def _said_of(clause: SenseBag) -> frozenset[str]:
@@ -100,9 +102,6 @@ def _may_be_told(mine: Filler, clause: SenseBag, own: list[_Told], best: _Told) 
         return True  # *tracks lie south of it*, of a hill that the sentence before names
     if any(each.clause.refers and not each.clause.names for each in beside if _acts_in(each.clause, mine)):
         return True  # *customers can keep them*
-    said = [word for word in clause.senses - mine.all if not any(c.isdigit() for c in word) and word not in _MONTHS]
-    if any(sum(word in each.clause.senses for word in said) >= _LEAST for each in beside):
-        return True  # so much is told of it that the rest is the setting of both: *from May Ms Roy is away; Mr Li takes her class*
     noted = [
         best.sentence.text.rpartition(":")[0],
         *(e.sentence.text[:-1] for e in beside if e.sentence.text[-1:] == ":"),
@@ -118,10 +117,7 @@ def _rivals(mine: Filler, clause: SenseBag, source: SenseBag) -> Iterator[Filler
     """Yield who may stand in the place of a party: who acts, for one who acts or for a name where no other name acts."""
     acting = _acts_in(clause, mine)
     if acting:
-        if not any(
-            f.words and f.words <= clause.words for f in source.actors
-        ):  # the claim names who acts: *cash and cards*
-            yield from source.actors
+        yield from source.actors
     elif any(map(_is_name, clause.actors)):
         yield from (f for f in source.names if f not in source.actors)
     else:

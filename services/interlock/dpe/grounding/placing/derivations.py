@@ -71,7 +71,9 @@ def derived(
             )
             found = derives(target, words, others, counts) or implied.follows(target, reading, further)
             # What a source states is in its place or not: that other figures make it too says nothing of that.
-            if found or (not set(group) & stated and _follows(target, reading, further, texts, counts)):
+            if found or (
+                not set(group) & stated and _follows(target, reading, others, further, texts=texts, counts=counts)
+            ):
                 made |= set(group)
                 operands.insert(0, Operand(target, frozenset(), -1))
     literal = {n for n in stated if any(values[n].amount == each.value.amount for each in shown)}
@@ -80,7 +82,13 @@ def derived(
 
 
 def _follows(
-    target: Value, reading: ValuesRead, operands: Sequence[Operand], texts: Sequence[str], counts: Sequence[float]
+    target: Value,
+    reading: ValuesRead,
+    near: Sequence[Operand],
+    operands: Sequence[Operand],
+    *,
+    texts: Sequence[str],
+    counts: Sequence[float],
 ) -> bool:
     """Whether a value that no source states follows from figures without a unit, from lines that the claim names, from the time
     between two dates, or from how a source puts it beside another value.
@@ -91,7 +99,7 @@ def _follows(
         target = replace(target, unit=TEMPERATURE)
     words, full = words_of(reading.tokens), filled(target, operands)
     return (
-        derives(target, words, full, counts)
+        derives(target, words, filled(target, near), counts)
         or compares(target, reading, full)
         or apart.lies_between(target, reading, operands)
         or relative.stands_to_another(target, texts, words)

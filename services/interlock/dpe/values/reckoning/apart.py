@@ -19,7 +19,7 @@ from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import NUMBER, QUANTITY, Value
 from interlock.dpe.values.reckoning import calendar
 from interlock.dpe.values.reckoning.calendar import DAY, MONTH
-from interlock.dpe.values.reckoning.derived import Operand, fits
+from interlock.dpe.values.reckoning.derived import Operand, fits, keeps_bound
 from interlock.dpe.values.units import TIME
 
 _APART = word_set(
@@ -46,7 +46,7 @@ def lies_between(target: Value, reading: ValuesRead, operands: Sequence[Operand]
         return False
     placed = [each for each in dict.fromkeys(operands) if each.scope >= 0 and _kind(each)]
     return any(
-        fits(period, seconds)
+        fits(period, seconds) or keeps_bound(period, seconds)
         for kind in dict.fromkeys(map(_kind, placed))
         for a, b in _pairs([each for each in placed if _kind(each) == kind], words)
         for seconds in _apart(a, b, words, with_last=period is target)

@@ -37,7 +37,7 @@ DIFFERS = (
     | DOWN
     | word_set(
         "difference differ gap change changed apart between left remaining remain remains over margin faster slower beneath under short"
-        " ahead behind than dearer pricier heavier lighter taller warmer colder sooner too better worse lowered lowers lowering"
+        " ahead behind than dearer pricier heavier lighter taller warmer colder sooner lowered lowers lowering"
     )
 )
 _SHARES = word_set("margin share of percent rate ratio part proportion portion fraction makes accounts")
@@ -274,11 +274,11 @@ def fits(target: Value, result: float) -> bool:
     slack = min(slack, 0.5) if exact else slack * (2 if target.approximate else 1)
     if target.kind == PERCENT or target.unit == POINTS:
         slack = target.step * (1.0 if target.approximate else 0.55)
-    return (abs(stated - abs(result)) <= slack * (1 + 1e-9) and result != 0) or _keeps_bound(target, abs(result))
+    return abs(stated - abs(result)) <= slack * (1 + 1e-9) and result != 0
 
 
-def _keeps_bound(target: Value, result: float) -> bool:
+def keeps_bound(target: Value, result: float) -> bool:
     """Whether a result is a little beyond what a target gives as its bound: 3 hours 40 minutes, for more than three hours."""
-    stated = abs(target.amount or 0.0)
+    stated, result = abs(target.amount or 0.0), abs(result)
     low, high = {">": (1.0, _BEYOND), "<": (1 / _BEYOND, 1.0)}.get(target.bound, (1.0, 1.0))
     return stated * low < result < stated * high

@@ -21,12 +21,9 @@ def partners(source: str, claim: str) -> bool:
         # a pronoun that is not the subject
         ("Mount Orla is a hill in the south of Varn. Bear caves lie 12 km north of it on the estate Rugholm.", "The bear caves lie north of Mount Orla.", ""),
         ("From 3 May paper tickets are dropped for pupils, since many were lost; adults can keep them.", "Adults can go on using paper tickets.", ""),
-        # the setting of two clauses
-        ("Ms Ferro will be away from 6 to 9 March; Mr Ito leads her choir.", "Mr Ito leads the choir from 6 to 9 March.", "Mr Ito is away from 6 to 9 March."),
         # what is said of the other is denied of the party
         ("Buses calling at Skive must use the new ramp. Vans are exempt.", "Vans need not use the new ramp.", "Vans must use the new ramp."),
-        # the claim names who acts, or the other by the last of his names
-        ("Pupils can join before they arrive, but keys and badges are handed out only at the desk, against a passport.", "To get the badge, pupils have to come to the desk with a passport.", ""),
+        # the claim names the other by the last of his names
         ("Petra Holm, who was to lead both walks, will lead only the last. The first will be taken over by Li-na Voss, at her wish.", "Holm proposed Voss for the first walk.", ""),
         # a relative clause does not repeat what stands before it
         ("Cheese maker Alba gets milk from Tyrol through dealer Rost, except for its organic line, which uses milk from Friuli.", "Organic cheese is made with milk from Friuli.", ""),
