@@ -8,6 +8,9 @@ speed. It saves its whole state every --every minutes and goes on from there whe
 
 Labels: 0 entailment, 1 neutral, 2 contradiction, 3 "not entailment" of two-class sources, which trains the summed
 probability of neutral and contradiction.
+
+With --told the pairs that were written for it (nli_told.py) are learnt too, once a pass, and the other rows enter with the share --replay of
+their weight. What the words of a written claim alone tell is added to the logits in the loss, so that nothing is gained by learning it.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from nli_told import files_of, leaning
+from nli_told import rows as told_rows
 from torch.nn import functional
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, logging
 
@@ -39,6 +44,7 @@ MIX = {
     "med": 0.3, "help": 0.3, "synthetic:SAME": 0.4, "synthetic:OTHER": 0.3, "synthetic:MIXED": 0.5,
 }  # fmt: skip
 OTHER_SYNTHETIC = 0.3
+TOLD = {"told:copied": 0.4}
 
 Row = dict[str, Any]
 
@@ -60,12 +66,19 @@ def rows_of(path: Path) -> list[Row]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
-def one_pass(rows: list[Row], seed: int) -> list[list[Row]]:
+def told(folder: Path, *, held: bool) -> list[Row]:
+    """Return the pairs that were written for the model: those to learn from, with what their claims alone tell, or those held out."""
+    found = list(told_rows(files_of(folder), held=held))
+    return [row | {"lean": lean} for row, lean in zip(found, leaning(found), strict=True)]
+
+
+def one_pass(rows: list[Row], seed: int, replay: float = 1.0) -> list[list[Row]]:
     """Return the batches of one pass, each of one padded length, in an order that only the seed decides."""
     rnd = random.Random(seed)
     buckets: dict[int, list[Row]] = {}
     for row in rows:
-        share = MIX.get(row["src"], OTHER_SYNTHETIC)
+        written = row["src"].startswith("told:")
+        share = TOLD.get(row["src"], 1.0) if written else replay * MIX.get(row["src"], OTHER_SYNTHETIC)
         for _ in range(int(share) + (rnd.random() < share % 1)):
             buckets.setdefault(-(-row["n"] // 16) * 16, []).append(row)
     batches = []
@@ -91,6 +104,11 @@ def encoded(tokenizer: Any, rows: list[Row]) -> Any:
     )
 
 
+def digest_of(rows: list[Row]) -> str:
+    """Return the SHA-256 of the rows, in hexadecimal."""
+    return hashlib.sha256("\n".join(json.dumps(row, sort_keys=True) for row in rows).encode()).hexdigest()
+
+
 def count_tokens(tokenizer: Any, rows: list[Row]) -> None:
     """Set each row's length in tokens."""
     for at in range(0, len(rows), 2000):
@@ -105,9 +123,9 @@ def count_tokens(tokenizer: Any, rows: list[Row]) -> None:
             row["n"] = len(tokens)
 
 
-def loss_of(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+def loss_of(logits: torch.Tensor, labels: torch.Tensor, lean: torch.Tensor) -> torch.Tensor:
     """Return the mean negative log-likelihood; label 3 takes neutral and contradiction together."""
-    log_p = functional.log_softmax(logits.float(), -1)
+    log_p = functional.log_softmax(logits.float() + functional.pad(lean[:, None], (0, 2)), -1)
     three = -log_p.gather(1, labels.clamp(max=2)[:, None])[:, 0]
     two = -torch.logsumexp(log_p[:, 1:], 1)
     return torch.where(labels == 3, two, three).mean()
@@ -185,7 +203,11 @@ class Run:
         self.tokenizer = AutoTokenizer.from_pretrained(args.base)
         source = args.start if args.start and args.start.is_dir() else args.base
         self.model = AutoModelForSequenceClassification.from_pretrained(
-            source, num_labels=3, id2label=LABELS, label2id={name: number for number, name in LABELS.items()}
+            source,
+            num_labels=3,
+            id2label=LABELS,
+            label2id={name: number for number, name in LABELS.items()},
+            attn_implementation="eager",  # the fused one takes half of a step on a CPU, most of it going back
         )
         if args.start and args.start.is_file():
             from_onnx(self.model, args.start)
@@ -209,7 +231,7 @@ class Run:
         """Yield batches from where the run stands until the budget is used."""
         progress = self.progress
         while True:
-            batches = one_pass(rows, self.args.seed + progress.passes)
+            batches = one_pass(rows, self.args.seed + progress.passes, self.args.replay)
             while progress.batch < len(batches):
                 if self.used >= 1.0:
                     return
@@ -225,7 +247,8 @@ class Run:
             group["lr"] = self.args.rate * warm * max(0.0, 1.0 - self.used)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             logits = self.model(**encoded(self.tokenizer, rows)).logits
-        loss = loss_of(logits, torch.tensor([row["y"] for row in rows]))
+        lean = torch.tensor([row.get("lean", 0.0) for row in rows])
+        loss = loss_of(logits, torch.tensor([row["y"] for row in rows]), lean)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimiser.step()
@@ -257,6 +280,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--base", type=Path, required=True, help="folder of the base encoder and its tokenizer")
     parser.add_argument("--start", type=Path, help="weights to start from: a folder, or an int8 ONNX file that we ship")
     parser.add_argument("--rows", type=Path, required=True, help="folder that prepare_nli.py wrote")
+    parser.add_argument("--told", type=Path, help="folder of the pairs that were written for it")
+    parser.add_argument(
+        "--replay", type=float, default=1.0, help="share of their weight that the other rows enter a pass with"
+    )
     parser.add_argument("--out", type=Path, required=True)
     budget = parser.add_mutually_exclusive_group(required=True)
     budget.add_argument("--minutes", type=float)
@@ -279,9 +306,12 @@ def main() -> None:
     rows = rows_of(train)
     looks = {path.stem: random.Random(1).sample(part := rows_of(path), min(500, len(part)))
              for path in sorted((args.rows / "look").glob("*.jsonl"))}  # fmt: skip
+    if args.told:
+        rows += told(args.told, held=False)
+        looks["told"] = random.Random(1).sample(part := told(args.told, held=True), min(500, len(part)))
+    digest = digest_of(rows)
     for part in (rows, *looks.values()):
         count_tokens(run.tokenizer, part)
-    digest = hashlib.sha256(train.read_bytes()).hexdigest()
     print(f"{len(rows)} rows, sha256:{digest}, from step {run.progress.steps}", flush=True)
     saved = run.progress.seconds
     for batch in run.batches(rows):

@@ -38,9 +38,9 @@ def command(out: Path, every: float = 10.0, samples: int = SAMPLES) -> list[str]
     ]  # fmt: skip
 
 
-def trained(out: Path, samples: int = SAMPLES) -> dict[str, Any]:
+def trained(out: Path, *options: str, samples: int = SAMPLES) -> dict[str, Any]:
     """Run to the end, from where an earlier run with the same folder stopped, and return what the run reports."""
-    done = subprocess.run(command(out, samples=samples), capture_output=True, text=True, check=False)
+    done = subprocess.run([*command(out, samples=samples), *options], capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr[-2000:]
     lines = done.stdout.splitlines()
     return {"began": int(lines[0].rpartition("from step ")[2]), **json.loads(lines[-1])}
@@ -89,6 +89,15 @@ def test_a_killed_run_goes_on_and_ends_as_one_that_was_not(whole, tmp_path):
     resumed = trained(out)
     assert resumed["began"] > 0, "from the checkpoint, not from the start"
     assert result(resumed) == result(whole[1])
+
+
+def test_written_pairs_are_learnt_too_and_others_are_held_out(whole, tmp_path):
+    """With their folder the run has other rows, and looks at those that are held out."""
+    told = trained(tmp_path / "told", "--told", str(ROOT / "scripts" / "nli_told"), "--replay", "0.1", samples=64)
+
+    assert told["rows"] != whole[1]["rows"]
+    assert told["accuracy"].keys() - whole[1]["accuracy"].keys() == {"told"}
+    assert 0.2 < told["accuracy"]["told"] < 0.9
 
 
 @pytest.mark.models
