@@ -63,7 +63,6 @@ async def test_an_example_on_the_side_of_its_rule_is_no_invention_and_one_on_the
     [
         (TROUT, "The trout measured 22 cm."),  # a definite event
         (TROUT, "The trout of 22 cm must be put back."),
-        (TROUT, "A trout of 22 cm may be kept."),  # another scale: must, and may
         (TROUT, "A trout needs 22 cm of water."),  # no measure of the trout
         (TROUT, "A trout must be 3 cm longer than a perch."),
         (PARCELS, "A parcel of 23 kg was refused at the counter."),
@@ -74,10 +73,22 @@ async def test_an_example_on_the_side_of_its_rule_is_no_invention_and_one_on_the
     ],
 )  # fmt: skip
 def test_a_value_that_is_no_case_under_a_rule(source, text):
-    """A definite value, one on another scale or without a bound, and one of a rule that turns is not let through."""
+    """A definite value, one without a bound, and one of a rule that turns is not let through."""
     claim = frame(text)
 
     assert not any(is_case(value, claim, frame(source)) for value in claim.values)
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "is_example"),
+    [
+        (TROUT, "A trout of 22 cm is thrown in again.", True),
+        ("The trial starts on 1 September and lasts a year.", "It would end on 15 October.", False),
+    ],
+)
+def test_a_size_is_an_example_where_the_verdict_is_on_another_scale_and_a_date_is_not(source, text, is_example):
+    """*Put back* and *thrown in* are for the model to compare; a date may be of another event than the one that the source bounds."""
+    assert any(is_case(value, frame(text), frame(source)) for value in frame(text).values) is is_example
 
 
 @pytest.mark.parametrize(

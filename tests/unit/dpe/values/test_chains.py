@@ -54,3 +54,29 @@ def test_many_figures_reach_any_other_by_chance():
 def test_what_is_no_amount_does_not_follow(target):
     """Dates, labels, ordinals and temperatures are no results."""
     assert not _follows(target, "2 and 20 and 22")
+
+
+@pytest.mark.req("ATT-5")
+@pytest.mark.parametrize(
+    ("target", "wrong", "near"),
+    [
+        ("2,800", "2,700", "4,100 boxes, of which 1,300 were unloaded"),
+        ("£4.90", "£4.70", "£5.30 with oat milk, £0.40 off"),
+        ("3,700", "3,600", "a deposit of 1,500 of 5,200"),
+        ("18 km", "19 km", "26 km by road, 8 km by boat"),
+    ],
+)
+def test_a_sum_or_a_difference_of_few_figures_shows_one_of_two_digits(target, wrong, near):
+    """As long as the source has few of its unit; another figure is not reached."""
+    assert _follows(target, near)
+    assert not _follows(wrong, near)
+
+
+@pytest.mark.req("ATT-5")
+@pytest.mark.parametrize(
+    ("target", "near"),
+    [("64", "46 girls aged 8 to 18"), ("28 km", "26 km, 2 km, 17 km, 11 km, 45 km, 31 km")],
+)
+def test_figures_that_stand_beside_each_other_show_none(target, near):
+    """Ages and counts below a hundred, or many lengths, make each other by chance."""
+    assert not _follows(target, near)

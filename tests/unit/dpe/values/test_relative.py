@@ -3,8 +3,8 @@
 import pytest
 
 from interlock.dpe.values.extraction import read
-from interlock.dpe.values.reckoning.derived import words_of
-from interlock.dpe.values.reckoning.relative import share_turned, stands_to_another
+from interlock.dpe.values.reckoning.derived import Operand, words_of
+from interlock.dpe.values.reckoning.relative import is_share, stands_to_another
 
 
 def _follows(claim: str, *sources: str) -> bool:
@@ -40,8 +40,17 @@ def test_half_an_hour_halves_nothing():
 
 
 @pytest.mark.req("ATT-5")
-def test_a_share_is_so_many_times_turned_round():
-    """A quarter is one of four times as much, a third is not."""
-    stated = read("It costs four times as much.").values
-    assert share_turned(read("a quarter of the price").values[0], stated)
-    assert not share_turned(read("a third of the price").values[0], stated)
+@pytest.mark.parametrize(
+    ("source", "share", "other"),
+    [
+        ("It costs four times as much.", "a quarter", "a third"),
+        ("They expect 900 tonnes of plums instead of 4,500 tonnes.", "a fifth", "a quarter"),
+        ("Letters brought 81 % back.", "about one in five", "one in five"),
+        ("Of the 48 boats, 32 were sold.", "two thirds", "a half"),
+    ],
+)
+def test_a_fraction_is_the_share_that_the_source_makes(source: str, share: str, other: str) -> None:
+    """Of so many times as much, of two values of a sentence, of what a percentage leaves; another fraction is not."""
+    stated = [Operand(each) for each in read(source).values]
+    assert is_share(read(f"{share} of it").values[0], stated)
+    assert not is_share(read(f"{other} of it").values[0], stated)

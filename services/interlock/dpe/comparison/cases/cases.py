@@ -2,7 +2,7 @@
 
 *Cod of less than 38 cm must be put back* decides on a cod of 35 cm, and on one of 40 cm. A claim that says so states no figure of its
 own: the figure is an example, of which the rule says what the claim says. It is one only where that can be seen: the claim supposes it,
-it lies clearly on one side of the source's bound, and both sentences say the same of that side, or the opposite of the two sides.
+it lies clearly on one side of the source's bound, and nothing that both sentences say of that side is opposite.
 """
 
 from __future__ import annotations
@@ -62,18 +62,24 @@ def _bounding(value: Value, sources: Sequence[FramedSentence], fact: Frame) -> b
 def _decides(
     value: Value, sentence: FramedSentence, sources: Sequence[FramedSentence], claim: Frame, fact: Frame
 ) -> bool:
-    """Whether sentences of a source bound what a value measures, and say of its side what the claim says."""
+    """Whether sentences of a source bound what a value measures, and say of its side what the claim says.
+
+    A size whose verdict the source gives on another scale, *put back* against *may be kept*, is an example too: that it stands nowhere
+    speaks against nobody, and the model judges what is said of it. A date has to be decided on, since it may be of another event.
+    """
     said = verdicts(claim.tokens[sentence.first : sentence.last])
-    told = [
-        _agrees(said, _verdicts(source, stated, fact, norm=bound.norm), inside=bound.holds(place))
+    ruled = [
+        (_verdicts(source, stated, fact, norm=bound.norm), bound.holds(place))
         for source in sources
         for stated, bound in bounds(source, fact)
         for place in (place_of(value, stated),)
         if place is not None and not bound.is_end(place)
     ]
+    told = [_agrees(said, each, inside=inside) for each, inside in ruled]
     if said <= {(IS, True), (IS, False)} and not _is_near(sentence, claim, fact):
         return False
-    return True in told and False not in told
+    example = value.moment is None and any(each for each, _ in ruled)
+    return (True in told or example) and False not in told
 
 
 def _is_near(sentence: FramedSentence, claim: Frame, fact: Frame) -> bool:

@@ -103,7 +103,7 @@ def _follows(
         or compares(target, reading, full)
         or apart.lies_between(target, reading, operands)
         or relative.stands_to_another(target, texts, words)
-        or relative.share_turned(target, [each.value for each in operands if each.scope >= 0])
+        or relative.is_share(target, full)
     )
 
 

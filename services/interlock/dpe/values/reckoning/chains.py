@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import combinations
 
 from interlock.dpe.values.quantities import ORDINAL, Value
 from interlock.dpe.values.units import PERCENT, POINTS, TEMPERATURE, TIMES
@@ -28,6 +29,8 @@ _MOST_SURE = 4
 """Sums and means of the nearest groups, the column of a cell or the list that a claim announces, of which each may be meant."""
 
 _MOST_GROUPS = 12
+_FEW = 5
+_LEAST_BARE = 100  # ages, counts and numbers below it stand beside each other, and make each other by chance
 _REMEMBERED = 2048
 _BARE = frozenset({"", TIMES})
 _AREA, _LENGTH = "area", "length"
@@ -61,7 +64,22 @@ def follows_in_steps(target: Value, operands: Iterable[Value], groups: Iterable[
     slack = min(target.step / 2 * (2.0 if target.approximate else 1.0), 0.02 * abs(target.amount)) * (1 + 1e-9) + 1e-9
     return _follows(
         _Goal(_term(target), slack), tuple(usable)[:MOST_IN_ONE_STEP] if exact else (), tuple(dict.fromkeys(whole))
-    )
+    ) or _is_plain_step(target, [term for term in usable if term.unit == target.unit][:_FEW])
+
+
+def _is_plain_step(target: Value, alike: Sequence[_Term]) -> bool:
+    """Whether a figure of two digits is exactly the sum or the difference of two of the few values that the sources state in its unit.
+
+    Round figures make round ones: what else those values make counts by the place of the last digit that is no zero.
+    """
+    digits, wanted = target.digits.strip("0"), abs(target.amount or 0.0)
+    if len(digits) != LEAST_DIGITS - 1 or not digits.isdigit() or (not target.unit and wanted < _LEAST_BARE):
+        return False
+    pairs = list(combinations([abs(term.amount) for term in alike], 2))
+    made = {float(f"{each:.9g}") for a, b in pairs for each in (a + b, abs(a - b))}
+    around = [each for each in made if wanted / 2 <= each <= wanted * 2]
+    hits = [each for each in around if abs(each - wanted) <= 1e-9 * wanted]
+    return bool(hits) and (len(around) - len(hits)) / (1.5 * int(digits)) <= BY_CHANCE
 
 
 def _is_usable(value: Value) -> bool:

@@ -7,15 +7,15 @@ as long as by sea*: 32 days by sea. The wording beside the stated value names th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from interlock.dpe.text.lexing import Lexeme, at
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import ValuesRead, read
 from interlock.dpe.values.moments import Moment
-from interlock.dpe.values.quantities import NUMBER, PERCENT, Value
+from interlock.dpe.values.quantities import NUMBER, ORDINAL, PERCENT, Value
 from interlock.dpe.values.reckoning import calendar
-from interlock.dpe.values.reckoning.derived import fits, same_moment
+from interlock.dpe.values.reckoning.derived import Operand, fits, same_moment
 from interlock.dpe.values.units import TIME, TIMES
 
 _BEFORE, _AFTER = frozenset({"before", "ahead"}), frozenset({"after", "behind", "past"})
@@ -34,6 +34,9 @@ _AS = word_set("as the its their his her our what that")
 _MOST_BETWEEN = 3
 _MOST_TEXTS = 60
 _HALF_DAY = 720
+_MOST_SHARED = 16
+_LIKE, _ABOUT = 0.02, 0.06
+"""How far a share may be off that people tell as a fraction, and as *about* one, of the fraction: 33 % as a third, 19 % as about one in five."""
 
 
 def stands_to_another(target: Value, texts: Sequence[str], claimed: frozenset[str]) -> bool:
@@ -127,7 +130,26 @@ def _factors(tokens: Sequence[Lexeme]) -> Iterator[float]:
                 yield factor
 
 
-def share_turned(target: Value, values: Sequence[Value]) -> bool:
-    """Whether a share is one of so many times as much: a quarter, where it costs four times as much."""
-    times = [value.amount for value in values if value.unit == TIMES and value.amount and value.amount > 1]
-    return target.fraction and any(fits(target, 1 / each) for each in times)
+def is_share(target: Value, operands: Sequence[Operand]) -> bool:
+    """Whether a fraction is the share that two values of one sentence make, what a percentage is or leaves, or one of so many times as much.
+
+    A fifth, for 1,200 of 6,000; one in five, where 81 % are not; a quarter, where it costs four times as much.
+    """
+    if not target.fraction or not target.amount:
+        return False
+    stated = [each for each in operands if each.scope >= 0 and each.value.amount and each.value.kind != ORDINAL]
+    made = [1 / abs(each.value.amount or 1.0) for each in stated if each.value.unit == TIMES]
+    parts = [abs(each.value.amount or 0.0) / 100 for each in stated if each.value.kind == PERCENT]
+    made += [*parts, *(1 - part for part in parts)]
+    made += [
+        _ratio(a.value, b.value)
+        for a, b in combinations(stated[:_MOST_SHARED], 2)
+        if a.scope == b.scope and a.value.unit == b.value.unit and a.value.kind != PERCENT
+    ]
+    slack = (_ABOUT if target.approximate else _LIKE) * target.amount
+    return any(abs(each - target.amount) <= slack for each in made if 0 < each < 1)
+
+
+def _ratio(one: Value, other: Value) -> float:
+    low, high = sorted((abs(one.amount or 0.0), abs(other.amount or 0.0)))
+    return low / high
