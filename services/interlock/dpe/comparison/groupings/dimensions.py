@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 from interlock.dpe.comparison.groupings.group import words_of
 from interlock.dpe.comparison.groupings.measured import Measures
+from interlock.dpe.text.memory.remembered import remembered
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import MONEY, NUMBER
@@ -54,13 +54,13 @@ def title_words(measures: Measures) -> frozenset[str]:
     return _title(measures.text)
 
 
-@lru_cache(maxsize=256)
+@remembered(bytes_a_character=10, from_length=60)
 def _title(text: str) -> frozenset[str]:
     first, line, _ = text.partition("\n")
     return _stems(first) if line and not _DIGIT.search(first) else frozenset()
 
 
-@lru_cache(maxsize=256)
+@remembered(bytes_a_character=10, from_length=60)
 def _is_priced(text: str) -> bool:
     """Whether a text speaks of prices, and writes none with its currency, so that its bare figures may be prices."""
     return bool(_MONEY & _stems(text)) and not any(each.kind == MONEY for each in read(text).values)

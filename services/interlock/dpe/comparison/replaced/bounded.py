@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.fillers import key
@@ -17,6 +16,7 @@ from interlock.dpe.comparison.bindings.findings import Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.cues import DATE_SHIFTED, NUMBER_CHANGED
 from interlock.dpe.comparison.denials import has_negator
+from interlock.dpe.text.memory.remembered import remembered
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import ORDINAL, Value, comparable, same
@@ -100,7 +100,7 @@ def _is_plain(limited: _Limited) -> bool:
     return not has_negator(rest) and _CASES.search(rest) is None
 
 
-@lru_cache(maxsize=2048)
+@remembered(bytes_a_character=10, from_length=60)
 def _limited(text: str) -> tuple[_Limited, ...]:
     return tuple(_each(text))
 

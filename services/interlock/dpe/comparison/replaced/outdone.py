@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.denials import has_negator
 from interlock.dpe.comparison.groupings.group import words_of
+from interlock.dpe.text.memory.remembered import remembered
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import stem
@@ -111,7 +111,7 @@ def _is_of_it(mine: _Compared, source: str) -> bool:
     return len(new) <= _MOST_NEW and not figures and not has_negator(source) and _REVERSED.search(source) is None
 
 
-@lru_cache(maxsize=4096)
+@remembered(bytes_a_character=10, from_length=60)
 def _compared(text: str) -> tuple[_Compared, ...]:
     return tuple(each for part in _PARTS.split(text.rstrip(" .!")) for each in _of(part))
 

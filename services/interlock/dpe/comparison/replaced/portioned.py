@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import Misbinding
@@ -16,6 +15,7 @@ from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.cues import NUMBER_CHANGED
 from interlock.dpe.comparison.denials import has_negator
 from interlock.dpe.comparison.groupings.group import words_of
+from interlock.dpe.text.memory.remembered import remembered
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import NUMBER, Value
@@ -79,7 +79,7 @@ def _may_be(share: float, least: float, most: float) -> bool:
     return share == _UNKNOWN or least <= share <= most
 
 
-@lru_cache(maxsize=2048)
+@remembered(bytes_a_character=10, from_length=60)
 def _shares(text: str) -> tuple[_Share, ...]:
     return () if has_negator(text) else tuple(_each(text))
 

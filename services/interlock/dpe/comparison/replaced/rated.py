@@ -7,13 +7,13 @@ another time, the rate is not the source's. A figure that stands anywhere withou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.fillers import key
 from interlock.dpe.comparison.bindings.findings import Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.cues import NUMBER_CHANGED
+from interlock.dpe.text.memory.remembered import remembered
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import DATE, NUMBER, ORDINAL, Value, comparable
@@ -94,7 +94,7 @@ def _is_named(period: str, evidence: Evidence) -> bool:
     )
 
 
-@lru_cache(maxsize=4096)
+@remembered(bytes_a_character=10, from_length=60)
 def _rates(text: str) -> tuple[_Rate, ...]:
     """Return the figures of a text, each with the time that it is over: *9 euros a month*, *three per day*, *twice weekly*."""
     often = [_times(text, match.start(), match.end(), _TIMES[match[1].lower()]) for match in _ONCE.finditer(text)]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
+from interlock.dpe.text.memory.remembered import remembered
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.numerals import UNITS
@@ -51,7 +51,7 @@ class Frequency:
     end: int
 
 
-@lru_cache(maxsize=512)
+@remembered(bytes_a_character=10, from_length=60)
 def frequencies(text: str) -> tuple[Frequency, ...]:
     """Return how often things happen by a text, in the order in which its kinds of words tell it."""
     told = [
