@@ -1,4 +1,4 @@
-"""How the judge takes claims in other words: python -m bench.told [--blocks 150]
+"""How the judge takes claims in other words: python -m bench.told [--blocks 150] [--show SEED]
 
 Blocks of scripts/nli_told that nothing was trained on: a source, claims that follow from it, claims that it contradicts, claims that it leaves
 open, and for a part of them a twin of the source under which the same claims have other labels. Each claim is an answer of its own. They are
@@ -28,8 +28,8 @@ SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 NAMES = {0: "faithful left alone", 1: "open noticed", 2: "contradicted noticed"}
 
 
-async def measured(blocks: Sequence[Any], pipeline: Any) -> Counter[tuple[int, bool]]:
-    """Return how many claims of each label were judged right, and how many not."""
+async def measured(blocks: Sequence[Any], pipeline: Any, *, show: bool = False) -> Counter[tuple[int, bool]]:
+    """Return how many claims of each label were judged right, and how many not; *show* prints the latter."""
     found: Counter[tuple[int, bool]] = Counter()
     for block in blocks:
         texts = [text for _, _, text in block.claims]
@@ -41,19 +41,23 @@ async def measured(blocks: Sequence[Any], pipeline: Any) -> Counter[tuple[int, b
             )
             right = is_clean(report) if label == 0 else report.risk_level != common_pb2.RISK_LEVEL_LOW
             found[label, right] += 1
+            if show and not right:
+                named = [f"{each.type} {each.source_value!r}" for claim in report.claims for each in claim.distortions]
+                named += [f"from nowhere {text!r}" for claim in report.claims for text in claim.fabrications]
+                print(f"{NAMES[label]}: no\n  {source!r}\n  {text}\n  {'; '.join(named) or 'nothing named'}")
     return found
 
 
-async def run(count: int) -> dict[str, dict[str, object]]:
-    """Judge *count* blocks and return the figures."""
+async def run(count: int, show: int | None = None) -> dict[str, dict[str, object]]:
+    """Judge *count* blocks and return the figures; *show* takes them from those that may be read, by this seed."""
     sys.path.insert(0, str(SCRIPTS))
     from nli_told import files_of
 
-    blocks = [block for block in files_of(SCRIPTS / "nli_told") if block.held]
-    random.Random(5).shuffle(blocks)
+    blocks = [block for block in files_of(SCRIPTS / "nli_told") if block.held is (show is None)]
+    random.Random(5 if show is None else show).shuffle(blocks)
     pipeline = open_pipeline(Settings())
     try:
-        found = await measured(blocks[:count], pipeline)
+        found = await measured(blocks[:count], pipeline, show=show is not None)
     finally:
         pipeline.close()
     figures = {}
@@ -67,4 +71,8 @@ async def run(count: int) -> dict[str, dict[str, object]]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blocks", type=int, default=150)
-    print(json.dumps(asyncio.run(run(parser.parse_args().blocks))))
+    parser.add_argument(
+        "--show", type=int, metavar="SEED", help="print what is judged wrong of blocks that may be read"
+    )
+    options = parser.parse_args()
+    print(json.dumps(asyncio.run(run(options.blocks, options.show))))
