@@ -30,7 +30,7 @@ NEAR = 0.40
 SURELY_DENIED = 0.90
 """P(contradiction) of the best premise above which a source denies a claim. Below it the model denies true paraphrases as often."""
 
-LEAST_SUPPORT = 0.20
+LEAST_SUPPORT = 0.10
 """P(supported) below which a claim that a source is about counts as unsupported."""
 
 ABOUT = 0.50
