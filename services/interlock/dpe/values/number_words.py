@@ -8,7 +8,7 @@ from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.numerals import PARTS, SCALES, TENS, UNITS, Number, scaled
 from interlock.dpe.values.units import MEASURES
 
-_AFTER_PART = word_set("past to hour mile year season an a")
+_AFTER_PART = word_set("past to hour mile year season an a party parties person country state company firm witness doctor reader")
 
 
 def read_share(tokens: Sequence[Lexeme], index: int) -> Number | None:
@@ -35,7 +35,7 @@ def read_share(tokens: Sequence[Lexeme], index: int) -> Number | None:
         return None
     follows = at(tokens, part + 1).low
     takes_of = follows == "of" and at(tokens, part + 2).kind != NUMBER
-    # It fell by a quarter: of what it was. By a quarter past eight is a time.
+    # It fell by a quarter: of what it was. By a quarter past eight is a time, and by a third party is somebody.
     takes_of = takes_of or (
         at(tokens, index - 1).low == "by" and part > index and follows not in _AFTER_PART and word != "second"
     )

@@ -197,3 +197,10 @@ def test_a_value_points_at_the_original_text():
     (value,) = extract(text)
 
     assert (value.text, text[value.start : value.end]) == ("\uff11\u200b\uff15\uff05", value.text)
+
+
+@pytest.mark.req("ATT-5")
+def test_who_is_a_third_one_is_no_share():
+    """*By a third* tells of what something was, *by a third party* who did it."""
+    assert [value.fraction for value in extract("Sales fell by a third since May.")[:1]] == [True]
+    assert not any(value.fraction for value in extract("It was taken down by a third party."))
