@@ -88,6 +88,8 @@ def _only_measures(tokens: Sequence[Lexeme], index: int) -> bool:
     low, following = at(tokens, index).low, at(tokens, index + 1).low
     if following in _SAYS_NOTHING.get(low, frozenset()) or at(tokens, index + 1).text == "-":
         return True  # no doubt; the no-claims discount
+    if low == "no" and following == "," and index and at(tokens, index - 1).text == ":":
+        return True  # Ezra: no, I took it out
     if low in {"no", "not", "never"} or low.endswith("n't"):
         if following in _BELITTLED:
             return True

@@ -279,7 +279,12 @@ def _excludes_alike(
 def _reaches(sentence: FramedSentence, frame: Frame, index: int, words: frozenset[str]) -> bool:
     """Whether what a negator denies is said in *words* too, as it is or with a prefix that denies it."""
     scope = _denied_words(sentence, frame, index)
-    if frame.tokens[index].low in _ELLIPTIC and (not scope or at(frame.tokens, index + 1).low in _OPENING):
+    contrasts = bool(scope) and frame.tokens[index].low == "not" and at(frame.tokens, index - 1).text == ","
+    if (
+        frame.tokens[index].low in _ELLIPTIC
+        and not contrasts
+        and (not scope or at(frame.tokens, index + 1).low in _OPENING)
+    ):
         if own := _elliptic_words(sentence, frame, index):  # of the southern region nothing is said of the northern one
             return all(word in words and not word.startswith("±") for word in own)
         return any(word in words for _, word in sentence.stems)  # a refund until Friday, after that none

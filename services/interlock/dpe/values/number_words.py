@@ -8,7 +8,9 @@ from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.numerals import PARTS, SCALES, TENS, UNITS, Number, scaled
 from interlock.dpe.values.units import MEASURES
 
-_AFTER_PART = word_set("past to hour mile year season an a party parties person country state company firm witness doctor reader")
+_AFTER_PART = word_set(
+    "past to hour mile year season an a party parties person country state company firm witness doctor reader"
+)
 
 
 def read_share(tokens: Sequence[Lexeme], index: int) -> Number | None:

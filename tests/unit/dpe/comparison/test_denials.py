@@ -32,6 +32,8 @@ def flipped(claim, source):
         ("They stopped taking cash.", ["stopped"]),
         ("It is not impossible to order books.", ["not", "impossible"]),
         ("They do not open unless it rains.", ["not", "unless"]),
+        ("Ezra: no, I took the node out.", []),
+        ("Spare keys: no copies", ["no"]),
         ("Towels: one missing", ["missing"]),
         ("The missing dog was found.", []),
         ("Direct sun must be avoided.", ["avoided"]),
@@ -110,3 +112,12 @@ def test_the_month_of_may_supposes_nothing():
     source = "Nina Brandt was born on 14 May 1990 and joined the club in 2020."
     framed, fact = frame("Nina Brandt joined the club in 2020."), frame(source)
     assert not [cue for sentence in framed.sentences for cue in cues(sentence, framed, fact)]
+
+
+def test_a_contrast_denies_its_own_words_alone():
+    """*At the depot, not at drivers' homes* says nothing against the depot; *not after that*, which names nothing, is about what stands before."""
+    charging = "Charging takes place at the depot, not at drivers' homes."
+
+    assert not flipped("The vans are charged at the depot.", charging)
+    assert flipped("Charging takes place at drivers' homes.", charging)
+    assert flipped("Refunds are paid after Friday.", "Refunds are paid until Friday, not after that.")

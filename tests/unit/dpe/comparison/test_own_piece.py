@@ -19,6 +19,7 @@ FUNDS = "The club spent 12 million euros on players in the season and ended May 
 LINES = "Every tram on line 4 has a lift, and on line 9 about half do. Ask at the depot."
 RECORD = "Comics in: 120, sold: 95, returned: 7"
 ORDER = "Order terms: from five boxes 8 percent off tiles, from fifteen 12 percent; samples are excluded. The school has ordered 22 boxes."
+VOTES = "The council approved the plan by 41 votes to 12 on Monday."
 TARGET = "The hunters shot 214 deer, 30 fewer than the plan required."
 
 
@@ -35,6 +36,7 @@ TARGET = "The hunters shot 214 deer, 30 fewer than the plan required."
         (LINES, "Some trams on line 9 have a lift.", "Every tram on line 9 has a lift."),
         (RECORD, "95 comics were sold.", "7 comics were sold."),
         (ORDER, "The school gets 12 percent off tiles.", "The school gets 14 percent off tiles."),
+        (VOTES, "The plan was approved by 41 votes to 12.", "The plan was approved by 21 votes to 12."),
         (TARGET, "The hunters shot 214 deer.", "The hunters shot 30 deer more than the plan required."),
     ],
 )  # fmt: skip

@@ -23,8 +23,8 @@ _UNITS = frozenset(
     map(
         key,
         word_set(
-            "second minute hour day week month year percent point degree metre meter kilometre mile foot inch kilo kilogram gram tonne litre"
-            " euro dollar pound franc cent"
+            "second minute hour day week month year percent degree metre meter kilometre mile foot inch kilo kilogram gram tonne litre"
+            " euro dollar pound franc cent vote point goal seat run length"
         ),
     )
 )
