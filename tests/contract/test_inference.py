@@ -177,7 +177,7 @@ async def test_the_event_loop_goes_on_while_models_run(engine):
     await engine.nli([(FACT, f"Sentence number {n} is here.") for n in range(40)])
     ticking.cancel()
 
-    assert turns > 40
+    assert turns > 3, "held up, the loop would have turned once or not at all"
 
 
 async def test_work_ends_with_its_caller(engine):

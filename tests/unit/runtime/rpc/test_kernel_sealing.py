@@ -57,3 +57,22 @@ async def test_nothing_goes_on_behind_a_closed_kernel(monkeypatch):
     assert _others() == before
     assert store.told == [1]
     assert not sealed._telling
+
+
+@pytest.mark.req("KRN-2")
+async def test_a_seal_that_ends_after_the_close_leaves_no_timer():
+    """It would tell the store from a process that ends."""
+    may_end = asyncio.Event()
+
+    class SlowLog:
+        async def seal_kernel(self, _kernel_id, _records, _deadline) -> None:
+            await may_end.wait()
+
+    sealed = Sealing(SlowLog(), Store())
+    under_way = asyncio.create_task(sealed.seal(KERNEL, [RECORD], Deadline(5)))
+    await asyncio.sleep(0)
+    await sealed.close()
+    may_end.set()
+    await under_way
+
+    assert not sealed._telling

@@ -35,7 +35,7 @@ _FAR = 100  # a bicycle of 140 cm is no distance of less than 100 km
 
 
 @dataclass(frozen=True)
-class Bound:
+class RuleBound:
     """Where a rule holds: from *low* up and to *high*, in base units or days of a calendar; ``None`` is without an end."""
 
     low: float | None
@@ -72,7 +72,7 @@ def place_of(value: Value, like: Value) -> float | None:
     return None if far else value.amount
 
 
-def bounds(source: FramedSentence, fact: Frame) -> Iterator[tuple[Value, Bound]]:
+def bounds(source: FramedSentence, fact: Frame) -> Iterator[tuple[Value, RuleBound]]:
     """Yield each value of a sentence that bounds a rule, with the side on which it holds."""
     ranged: set[int] = set()
     for one, other in pairwise(source.values):
@@ -86,13 +86,13 @@ def bounds(source: FramedSentence, fact: Frame) -> Iterator[tuple[Value, Bound]]
             and place_of(one, other) is not None
         ):
             ranged |= {one.first, other.first}
-            yield other, Bound(low, high, wraps=one.moment is not None and low > high)
+            yield other, RuleBound(low, high, wraps=one.moment is not None and low > high)
     for value in source.values:
         place = _scale(value)
         side = _side(value, fact.tokens) if place is not None and value.first not in ranged else ""
         if side:
             low, high = (place, None) if side == ">" else (None, place)
-            yield value, Bound(low, high, norm=_is_norm(value, fact.tokens))
+            yield value, RuleBound(low, high, norm=_is_norm(value, fact.tokens))
 
 
 def _is_norm(value: Value, tokens: Sequence[Lexeme]) -> bool:

@@ -42,7 +42,7 @@ _LONGEST, _MOST, _LEAST = 8000, 12, 2
 
 
 @dataclass(frozen=True)
-class Voice:
+class SpeakingVoice:
     """All that a source has one say, the questions apart, and whether the one agrees with anybody."""
 
     name: frozenset[str]
@@ -57,10 +57,10 @@ class Voice:
 class Voices:
     """Those who speak in one source."""
 
-    all: tuple[Voice, ...]
+    all: tuple[SpeakingVoice, ...]
     fact_id: str = ""
 
-    def named(self, words: frozenset[str]) -> Voice | None:
+    def named(self, words: frozenset[str]) -> SpeakingVoice | None:
         """Return the one whom words name, and nobody else: all of them are of the name, and one of no other name."""
         found = [each for each in self.all if words and words <= each.name]
         return found[0] if len(found) == 1 else None
@@ -102,10 +102,10 @@ def said_by(text: str) -> tuple[str, str] | None:
     return match[1], text[match.end() :]
 
 
-def _voice(name: frozenset[str], label: str, told: list[str]) -> Voice:
+def _voice(name: frozenset[str], label: str, told: list[str]) -> SpeakingVoice:
     asked = [match.group() for said in told for match in _QUESTION.finditer(said)]
     stated = " ".join(_QUESTION.sub(" ", said) for said in told)
-    return Voice(
+    return SpeakingVoice(
         name, words_of("x " + stated), words_of("x " + " ".join(asked)), stated.strip(), label, any(map(_agrees, told))
     )
 

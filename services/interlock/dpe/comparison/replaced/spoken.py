@@ -12,7 +12,7 @@ from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbi
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.denials import has_negator
 from interlock.dpe.comparison.groupings.group import words_of
-from interlock.dpe.comparison.groupings.voices import Voice, Voices, said_by
+from interlock.dpe.comparison.groupings.voices import SpeakingVoice, Voices, said_by
 from interlock.dpe.text.patterns import pattern
 
 _CLAUSES = pattern(r"[;,]\s(?:and|but|while|whereas|yet)\s|\s(?:while|whereas)\s")
@@ -45,14 +45,14 @@ def spoken(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     return None
 
 
-def _speaker(mine: Voice, rest: frozenset[str], known: Voices) -> Voice | None:
+def _speaker(mine: SpeakingVoice, rest: frozenset[str], known: Voices) -> SpeakingVoice | None:
     """Return the one other speaker who states what a claim reports, and of which the named one says nothing alone."""
     content = rest - {word for each in known.all for word in each.name}
     found = [each for each in known.all if each is not mine and _states(each, mine, content)]
     return found[0] if len(found) == 1 else None
 
 
-def _states(other: Voice, mine: Voice, content: frozenset[str]) -> bool:
+def _states(other: SpeakingVoice, mine: SpeakingVoice, content: frozenset[str]) -> bool:
     shared = content & other.words
     alone = shared - mine.words - mine.asked
     figures = {word for word in content if word[0].isdigit()}

@@ -73,6 +73,7 @@ class Sealing:
         """The last record of a kernel that is sealed, and that the store was not told of."""
         self._telling: dict[str, asyncio.TimerHandle] = {}
         self._told: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     def put(self, step: session_pb2.StepKernelRequest, kernel_id: str, mark: InHand) -> None:
         """Have a step tell what is in hand of a kernel, and what is sealed of it."""
@@ -156,11 +157,12 @@ class Sealing:
             batch.done = False
             raise
         self._untold[kernel_id] = (records[-1].sequence, records[-1].link)
-        if kernel_id not in self._telling:
+        if kernel_id not in self._telling and not self._closed:
             self._telling[kernel_id] = asyncio.get_running_loop().call_later(TOLD_AFTER_S, self._tell, kernel_id)
 
     async def close(self) -> None:
         """Tell nothing more. What the store was not told is sealed again by the next call, which changes nothing."""
+        self._closed = True  # a step that ends after this begins no new one
         for timer in self._telling.values():
             timer.cancel()
         self._telling.clear()
