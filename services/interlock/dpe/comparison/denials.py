@@ -37,7 +37,6 @@ _SAYS_NOTHING = {
     "nothing": word_set("but"),
     "none": word_set("other"),
 }
-_CONNECTED = word_set("but and also as")
 _MOST_BETWEEN = 2
 
 

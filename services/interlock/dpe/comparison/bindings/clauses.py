@@ -29,7 +29,6 @@ _MARKS = word_set("than only except unless instead by i we")
 _RELATIVE = word_set("who which that")
 _POINTING = word_set("it them him her its his their this these those")
 _WHEN = word_set("when whenever while once")
-_QUALIFYING = frozenset({"amod"})
 _PLAIN = word_set("also too as well so then while whereas although yes there here just even still most very be have do")
 
 
@@ -123,7 +122,7 @@ def _clause(verb: Any) -> SenseBag:
         == 1,
         hypothetical=is_hypothetical(verb),
         pronoun=any(f.kind is FillerKind.UNKNOWN for f in actors) or not subjects,
-        qualified=frozenset((sense(t), sense(t.head)) for t in told if t.dep_ in _QUALIFYING),
+        qualified=frozenset((sense(t), sense(t.head)) for t in told if t.dep_ == "amod"),
         case=verb.dep_ == "advcl" and any(c.lower_ in _WHEN for c in verb.children),
         refers=any(_points(t) for t in tokens),
         event=sense(verb) if verb.pos_ == "VERB" and verb.lemma_.lower() not in predicates.LIGHT else "",
