@@ -116,8 +116,8 @@ def test_the_month_of_may_supposes_nothing():
 
 def test_a_contrast_denies_its_own_words_alone():
     """*At the depot, not at drivers' homes* says nothing against the depot; *not after that*, which names nothing, is about what stands before."""
-    charging = "Charging takes place at the depot, not at drivers' homes."
+    charging = "Night charging takes place at the depot, not at drivers' homes."
 
-    assert not flipped("The vans are charged at the depot.", charging)
+    assert not flipped("The vans are charged at the depot during the night.", charging)
     assert flipped("Charging takes place at drivers' homes.", charging)
     assert flipped("Refunds are paid after Friday.", "Refunds are paid until Friday, not after that.")

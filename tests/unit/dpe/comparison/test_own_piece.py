@@ -46,3 +46,17 @@ async def test_the_value_of_its_own_piece_is_no_changed_one_and_that_of_another_
     reports = [await judge.analyse(Request(outputs=(Output(0, text),), facts=facts)) for text in (right, wrong)]
 
     assert [is_clean(report) for report in reports] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "clean"),
+    [
+        ("The Vela tariff is only available to homes with a smart meter.", "Yes, you can choose Vela with any type of meter.", False),
+        ("Never boil more than two kilograms of fruit at a time, because the mixture may otherwise boil over.", "Four kilos at the most, since the pot may boil over with more than that.", False),
+    ],
+)  # fmt: skip
+async def test_a_limit_lifted_for_a_name_and_a_bound_of_its_own_are_found(source, text, clean):
+    """*Any type* drops the limit of what it names, and a bound that a claim states is no example."""
+    report = await pipeline().analyse(Request(outputs=(Output(0, text),), facts=(Fact("f", source, 0.5),)))
+
+    assert is_clean(report) is clean
