@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 
 from interlock.runtime.keys import shares
 
-STANDING_S = 0.5
-"""Work that may wait while there is more than can be done, seconds: the queue never empties, and longer ones only delay."""
-BURST_S = 1.0
-"""Work that may wait after a time in which the queue was empty, seconds."""
+WAITING_S = 0.4
+"""Work that may wait, seconds: as long as some does the judge is never idle, and what waits longer only comes later."""
 AWAY_SHARE = 0.2
-"""Share of the time at the provider that may be added to either: beside ten seconds there, two more do not matter."""
+"""Share of the time at the provider that may be added: beside ten seconds there, two more do not matter."""
 MOST_PROMISED_S = 10.0
 """The farthest that a refused call is told to come again, seconds."""
 FIRST_GUESS_S = 0.1
@@ -57,22 +55,20 @@ class Capacity:
         """Places that there are always: fewer would leave workers idle between two answers."""
         return 2 * self.workers + 2
 
-    def room(self, *, standing: bool) -> float:
-        """Return how many answers may wait. *standing*: the queue did not empty for some time."""
-        waiting_s = (STANDING_S if standing else BURST_S) + AWAY_SHARE * self.away_s
-        return max(float(self.least), self.rate * waiting_s)
+    @property
+    def room(self) -> float:
+        """How many answers may wait."""
+        return max(float(self.least), self.rate * (WAITING_S + AWAY_SHARE * self.away_s))
 
-    def admits(self, now: Demand, who: str = "", *, standing: bool) -> bool:
+    def admits(self, now: Demand, who: str = "") -> bool:
         """Whether *who* may ask for one more."""
         if now.held < self.least:
             return True
-        room = self.room(standing=standing)
-        return shares.admits(who, now.levels, room) and shares.admits(who, now.judged, math.ceil(room))
+        return shares.admits(who, now.levels, self.room) and shares.admits(who, now.judged, math.ceil(self.room))
 
-    def wait_s(self, now: Demand, *, standing: bool) -> float:
+    def wait_s(self, now: Demand) -> float:
         """Return after how many seconds one more is admitted, as far as is known."""
-        room = self.room(standing=standing)
-        ahead = max(now.level + 1 - room, now.judging + 1 - room, 1.0)
+        ahead = max(now.level + 1 - self.room, now.judging + 1 - self.room, 1.0)
         return ahead / self.rate
 
 

@@ -27,7 +27,6 @@ WITHOUT_PLACE = 32
 """Analyses without a place that may be under way: those of the command line, of peers that know no places, and of places lost."""
 MOST_LEASE_S = 900.0
 _MEASURED = 64
-_EMPTY_WITHIN_S = 1.0
 _WEIGHT = 0.1
 
 
@@ -56,7 +55,7 @@ class PlaceLedger:
         self._rate = capacity.rate_of([*self._works.values()])
         self._away_s = 0.0
         self._levels: dict[str, float] = {}
-        self._at = self._emptied_s = self._promised_s = clock()
+        self._at = self._promised_s = clock()
 
     @property
     def capacity(self) -> Capacity:
@@ -72,10 +71,9 @@ class PlaceLedger:
         """Take a place for a caller, for at most so many seconds, and return its id. Refused with OVERLOADED while there is none."""
         self._expire()
         demand, found = self.demand(), self.capacity
-        standing = self._at - self._emptied_s > _EMPTY_WITHIN_S
-        if not found.admits(demand, who, standing=standing):
+        if not found.admits(demand, who):
             RESERVED.labels("refused").inc()
-            raise self._refused(found.wait_s(demand, standing=standing))
+            raise self._refused(found.wait_s(demand))
         RESERVED.labels("taken").inc()
         place_id = "place_" + secrets.token_hex(12)
         self._held[place_id] = PlaceLease(self._at, self._at + min(lease_s, MOST_LEASE_S), who, away_since_s=self._at)
@@ -127,7 +125,7 @@ class PlaceLedger:
 
     def _without_place(self) -> tuple[str, PlaceLease]:
         if len(self._without) >= self._workers + WITHOUT_PLACE:
-            raise self._refused(self.capacity.wait_s(self.demand(), standing=True))
+            raise self._refused(self.capacity.wait_s(self.demand()))
         place_id = "without_" + secrets.token_hex(12)
         self._without.add(place_id)
         self._held[place_id] = place = PlaceLease(self._at, self._at + MOST_LEASE_S)
@@ -160,8 +158,6 @@ class PlaceLedger:
             for place in busy:
                 place.work_s += share
         self._levels = capacity.drained(self._levels, passed, self._rate)
-        if max(sum(self._levels.values()), len(busy)) < self._workers:
-            self._emptied_s = now
 
     def _expire(self) -> None:
         self._advance()

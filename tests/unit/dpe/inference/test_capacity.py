@@ -24,7 +24,7 @@ def test_there_is_always_room_for_what_keeps_the_workers_busy(workers, rate, hel
     """However bad the measurement was: a wrong figure never closes the door for good."""
     found = Capacity(workers, rate)
     if held < found.least:
-        assert found.admits(Demand(held, {"": held}, {"": level}), standing=True)
+        assert found.admits(Demand(held, {"": held}, {"": level}))
 
 
 @pytest.mark.finding("F-20")
@@ -33,13 +33,13 @@ def test_after_the_time_that_is_told_there_is_room(rate, level, judging):
     """Where nothing else comes and answers end at the measured rate, a call that comes back then is admitted."""
     found = Capacity(2, rate)
     now = Demand(held=max(judging, 7), judged={"": judging}, levels={"": level})
-    if found.admits(now, standing=True):
+    if found.admits(now):
         return
-    wait_s = found.wait_s(now, standing=True)
+    wait_s = found.wait_s(now)
     left = Demand(now.held, {"": max(0, judging - int(wait_s * rate + 1e-6))}, drained(now.levels, wait_s, rate))
 
-    assert left.level + 1 <= found.room(standing=True) + 1e-6 * max(1.0, level)
-    assert left.judging < found.room(standing=True) + 1
+    assert left.level + 1 <= found.room + 1e-6 * max(1.0, level)
+    assert left.judging < found.room + 1
 
 
 @pytest.mark.finding("F-20")
@@ -64,6 +64,5 @@ def test_one_long_answer_does_not_lower_the_rate():
 @pytest.mark.finding("F-20")
 def test_more_may_be_away_at_a_slow_provider():
     """Beside ten seconds there, two more do not matter."""
-    assert Capacity(2, 20.0, away_s=10.0).room(standing=True) == 50.0
-    assert Capacity(2, 20.0, away_s=0.0).room(standing=True) == 10.0
-    assert Capacity(2, 20.0).room(standing=False) == 20.0
+    assert Capacity(2, 20.0, away_s=10.0).room == pytest.approx(48.0)
+    assert Capacity(2, 20.0, away_s=0.0).room == pytest.approx(8.0)
