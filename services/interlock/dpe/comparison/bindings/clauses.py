@@ -107,7 +107,7 @@ def _clause(verb: Any) -> SenseBag:
     subjects = [c for c in verb.children if c.dep_ in SUBJECTS | PASSIVE_SUBJECTS]
     agents = [n for c in tokens if c.dep_ == "agent" for n in c.children if n.dep_ == "pobj"]
     actors = tuple(f for s in (*subjects, *agents) for f in _resolved(s))
-    told = [t for t in tokens if _tells(t)]
+    told = [t for t in tokens if tells(t)]
     apposed = {t.i for c in tokens if c.dep_ == "appos" for t in c.subtree}
     return SenseBag(
         actors=tuple(f for f in actors if f.kind in {FillerKind.NAME, FillerKind.NOUN}),
@@ -149,7 +149,8 @@ def _names(tokens: list[Any]) -> Iterator[Filler]:
                 yield found
 
 
-def _tells(token: Any) -> bool:
+def tells(token: Any) -> bool:
+    """Whether a word says something of its own."""
     low = token.lower_
     if token.pos_ == "NUM" or token.like_num or _is_state(token):
         return True

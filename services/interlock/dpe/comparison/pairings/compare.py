@@ -36,6 +36,7 @@ from interlock.dpe.comparison.replaced.placed import placed
 from interlock.dpe.comparison.replaced.portioned import portioned
 from interlock.dpe.comparison.replaced.rated import rated
 from interlock.dpe.comparison.replaced.spoken import spoken
+from interlock.dpe.comparison.stances.opposed import opposed
 from interlock.dpe.comparison.worded.alone import one_or_both
 from interlock.dpe.comparison.worded.routes import turned_route
 from interlock.dpe.comparison.worded.spared import bound_though_spared
@@ -79,6 +80,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         spoken,
         portioned,
         outdone,
+        opposed,
     ):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))

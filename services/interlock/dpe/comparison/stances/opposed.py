@@ -1,0 +1,82 @@
+"""Opposed stances: a claim that takes the other side of what its source says of the same thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
+from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.stances.held import Stance
+from interlock.dpe.text.patterns import pattern
+
+_LEAST = 3
+_LIMITING = pattern(
+    r"\b(?:only|except|unless|until|than|otherwise|apart from|other than|whether|thereafter|again|(?:but|and) not)\b",
+    ignore_case=True,
+)
+"""What a sentence says of one case alone: a claim of the other case says the opposite, and may follow."""
+_RECORD = pattern(r"[{|\n]")
+
+
+def opposed(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
+    """Return the side that a claim takes against its sources, or ``None``."""
+    if not claim.stances or _LIMITING.search(claim.text):
+        return None
+    prose = [each for each in evidence.passages if each.stances and not _RECORD.search(each.text)]
+    for mine in claim.stances:
+        told = [(its, source) for source in prose for its in source.stances if its.axis == mine.axis]
+        against = [(closeness(mine, its), its, source) for its, source in told if _opposes(mine, its)]
+        if not against or mine.supposed or mine.awaited:
+            continue
+        most, its, source = max(against, key=lambda each: each[0])
+        if most < _LEAST or its.supposed or its.awaited or _LIMITING.search(source.text):
+            continue
+        if any(closeness(mine, each) >= most - 1 for each, _ in told if not _opposes(mine, each)):
+            continue
+        if not any(_excuses(mine, its, claim, source, most)):
+            return Misbinding(NEGATION_FLIP, "stance", its.text, mine.text, source.text, source.fact_id, claim.content)
+    return None
+
+
+def _excuses(mine: Stance, its: Stance, claim: ReadSentence, source: ReadSentence, most: int) -> Iterator[bool]:
+    """Yield what speaks against an opposition, one reason after the other."""
+    said = {each.axis: each for each in claim.stances if each.place == mine.place}
+    stated = {each.axis: each for each in source.stances if each.place == its.place}
+    # The two phrases take one side of another question: *recovered* and *bounced back*.
+    yield any(said[axis].holds == stated[axis].holds for axis in said.keys() & stated.keys())
+    # The source has the claim's own word, of something else in the sentence.
+    yield any(each.lemmas & mine.lemmas and each.axis == mine.axis for each in source.stances)
+    # The claim takes the source's side too, of what the source says it of.
+    others = [each for each in claim.stances if each.axis == mine.axis and each.place != mine.place]
+    yield any(closeness(each, its) >= most - 1 for each in others if not _opposes(each, its))
+    # The source sets the two sides beside each other, and the claim is not surely about the opposed one.
+    beside = [each for each in source.stances if each.axis in stated and each.place != its.place]
+    yield any(
+        len(mine.near & its.near) <= len(mine.near & each.near)
+        for each in beside
+        if each.side != stated[each.axis].side
+    )
+
+
+def _opposes(mine: Stance, its: Stance) -> bool:
+    if mine.lemmas & its.lemmas or mine.text.lower() == its.text.lower():
+        return False
+    if mine.open:
+        return mine.side != its.side and not mine.denied and not its.denied
+    return mine.holds != its.holds
+
+
+def closeness(mine: Stance, its: Stance) -> int:
+    """Return how surely two stances are of one thing: shared words of their clauses, and those beside them twice. 0: they are not.
+
+    A denial on one side takes one off: what it reaches is less sure than what a word says.
+    """
+    near, clause = mine.near & its.near, mine.clause & its.clause
+    for ours, theirs in ((mine.names, its.names), (mine.figures, its.figures)):
+        if ours and theirs and not ours & theirs:
+            return 0
+    if 2 * len(clause) < min(len(mine.clause), len(its.clause)):
+        return 0
+    whole = clause in {mine.clause, its.clause}
+    return len(near) + len(clause) + int(whole) - int(mine.denied or its.denied)
