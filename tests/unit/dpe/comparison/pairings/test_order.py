@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP
 from interlock.dpe.comparison.bindings.relations.order import steps
 from interlock.dpe.comparison.pairings.compare import compare
+from interlock.dpe.comparison.pairings.reordered import reordered
 from tests.unit.dpe.comparison.bindings.reading import found, passages
 
 pytestmark = pytest.mark.req("DPE-3")
@@ -84,3 +86,66 @@ def test_an_order_is_read_from_more_words_and_from_days(source: str, bent: str, 
 def test_days_of_which_the_order_is_not_sure_are_left(source: str, claim: str) -> None:
     """A month may be of the next year, and what a claim denies or dates itself has no order of two events."""
     assert "order" not in {each.slot for each in found((source,), claim)}
+
+
+PLAN = (
+    "The council approved the plan in May, after the neighbours had withdrawn their objection.",
+    "The contractor will not start digging until the pipes have been marked.",
+    "The library was flooded in 2021 and later moved to the station building.",
+    "Market stalls are set up at 6 a.m.; after that the street is closed to cars.",
+    "After the vote the club asked its lawyer to draft a contract.",
+)
+FLIGHT = (
+    "The pilot first checked the flaps and then asked for clearance.",
+    "The crew had already reported the leak when the alarm sounded.",
+    "The old hangar stays open until the new one is finished.",
+    "The airfield introduced the radar in 2019 to relieve the tower, where waits of an hour had been usual until then.",
+    "The airline refunds the fare after the claim has been checked by the desk.",
+)
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("sources", "bent"),
+    [
+        (PLAN, "The council approved the plan. Only afterwards did the neighbours withdraw their objection."),
+        (PLAN, "The pipes will not be marked until the contractor has started digging."),
+        (PLAN, "The library moved to the station building and was later flooded."),
+        (PLAN, "The street is closed to cars; after that the market stalls are set up."),
+        (PLAN, "Ahead of the vote, the club asked its lawyer to draft a contract."),
+        (FLIGHT, "The pilot asked for clearance first. After that he checked the flaps."),
+        (FLIGHT, "The alarm sounded first. Only then did the crew report the leak."),
+        (FLIGHT, "The old hangar stays open once the new one is finished."),
+        (FLIGHT, "Ever since the radar was introduced in 2019, waits of an hour have been usual."),
+        (FLIGHT, "The fare is refunded first. Then the desk checks the claim."),
+    ],
+)
+def test_an_order_is_turned_in_one_sentence_or_across_two(sources: tuple[str, ...], bent: str) -> None:
+    """The finding is of the order."""
+    evidence = Evidence(tuple(p for n, fact in enumerate(sources) for p in passages(fact, f"f{n}")))
+    told = [one for claim in passages(bent) if (one := reordered(claim, evidence)) is not None]
+
+    assert [(one.type, one.slot) for one in told] == [(NEGATION_FLIP, "order")]
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("sources", "faithful"),
+    [
+        (PLAN, "The neighbours withdrew their objection. Only then did the council approve the plan."),
+        (PLAN, "By May the council had approved the plan. Before that, the neighbours had withdrawn their objection."),
+        (PLAN, "The pipes have to be marked first; digging comes afterwards."),
+        (PLAN, "The library moved to the station building later. It had been flooded in 2021."),
+        (PLAN, "Once the vote was over, the club asked its lawyer to draft a contract."),
+        (FLIGHT, "The pilot asked for clearance after checking the flaps."),
+        (FLIGHT, "The alarm sounded after the crew had reported the leak."),
+        (FLIGHT, "When the new hangar is finished, the old one will be closed."),
+        (FLIGHT, "The old hangar remains open while the new one is being built."),
+        (FLIGHT, "Since the radar was introduced in 2019, waits have become short."),
+        (FLIGHT, "The fare is not refunded until the desk has checked the claim."),
+        (FLIGHT, "The pilot looked after the flaps and asked for clearance."),
+    ],
+)
+def test_the_same_order_in_other_words_is_left_alone(sources: tuple[str, ...], faithful: str) -> None:
+    """So is what was so up to an event, and is otherwise since."""
+    assert not found(sources, faithful)
