@@ -26,6 +26,7 @@ from interlock.dpe.comparison.groupings.measured import Measures, measures
 from interlock.dpe.comparison.groupings.paired import paired
 from interlock.dpe.comparison.groupings.voices import Voices, voices
 from interlock.dpe.comparison.pairings.compare import compare
+from interlock.dpe.comparison.pairings.listed_steps import items, misordered
 from interlock.dpe.comparison.pairings.swapped import swapped
 from interlock.dpe.comparison.replaced.counted import COUNT
 from interlock.dpe.comparison.replaced.spoken import reports
@@ -191,7 +192,9 @@ def _in_choice(
         parts = [c for c in claims if reading.sentences[c.sentence_index] == sentence]
         for finding in compare(told_by, sources, mentioned):
             found.setdefault(_teller(parts, finding).claim_id, []).append(_distortion(finding))
-    for told_by, finding in () if cancelled() else swapped(list(passages.values()), sources):
+    listed = [passages[each] for each in items(reading.sentences) if each in passages]
+    crossed = () if cancelled() else (*swapped(list(passages.values()), sources), *misordered(listed, sources))
+    for told_by, finding in crossed:
         parts = [c for c in claims if passages.get(reading.sentences[c.sentence_index]) is told_by]
         known = found.setdefault(_teller(parts, finding).claim_id, [])
         if all(each.type != finding.type for each in known):

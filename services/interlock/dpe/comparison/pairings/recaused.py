@@ -7,6 +7,7 @@ words may be the same cause, so that it must be told elsewhere in the sources, o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, NEGATION_FLIP, Misbinding
@@ -21,20 +22,25 @@ _LITTLE = 0.35
 _LEAST = 2
 _SLOTS = frozenset({"cause", "partner"})
 _AFTER = word_set("after following once")
+_FOLLOWED = word_set("followed follows")
 
 
 def recaused(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
-    """Return the cause that *claim* puts in the place of another, or the effect that it makes the cause of its cause, or ``None``."""
+    """Return the cause or purpose that *claim* puts in another's place, or the effect that it makes the cause of its cause, or ``None``."""
     told = _told(evidence)
+    aims = [(each, source) for source in evidence.passages for each in source.told.purposes]
     for own in claim.causes:
         if not (own.first and own.second) or _is_told(own, told):
             continue
         for each, source in told:
             if is_turned(own, each):
                 return Misbinding(NEGATION_FLIP, "cause", each.word, own.word, source.text, source.fact_id)
-        found = _replaced(own, told, evidence)
+        found = None if _is_told(own, aims) else _replaced(own, told, evidence)
         if found is not None:
             return found
+    for own in claim.told.purposes:
+        if not _is_told(own, [*aims, *told]) and (found := _replaced(own, aims, evidence)) is not None:
+            return replace(found, slot="purpose")
     return None
 
 
@@ -43,12 +49,25 @@ def without_told_causes(found: list[Misbinding], claim: ReadSentence, evidence: 
     if not any(each.slot in _SLOTS for each in found):
         return found
     told = _told(evidence)
-    known = [own.told.casefold() for own in claim.causes if own.first and own.second and _is_told(own, told)]
+    owns = [own for own in claim.causes if own.first and own.second]
+    known = [own.told.casefold() for own in owns if _is_told(own, told)]
+    whole = {source.text: source.told.whole for source in evidence.passages}
     return [
         each
         for each in found
-        if each.slot not in _SLOTS or not any(each.claim_value.casefold() in cause for cause in known)
+        if each.slot not in _SLOTS
+        or not (
+            any(each.claim_value.casefold() in cause for cause in known)
+            or any(_is_another_number(own.second, whole.get(each.evidence, frozenset())) for own in owns)
+        )
     ]
+
+
+def _is_another_number(claimed: frozenset[str], stated: frozenset[str]) -> bool:
+    """Whether two sentences are of two things of one series: *ward 2* and *ward 1*."""
+    numbered = {word for word in claimed if "#" in word}
+    series = {word.partition("#")[0] for word in stated if "#" in word}
+    return any(word.partition("#")[0] in series and word not in stated for word in numbered)
 
 
 _Causes = list[tuple[Order, ReadSentence]]
@@ -71,11 +90,14 @@ def _replaced(own: Order, told: _Causes, evidence: Evidence) -> Misbinding | Non
     """Return the cause of another effect that a claim gives to one whose own cause is told, or ``None``."""
     fitting = [(each, source) for each, source in told if _is_of(own.second, each.second)]
     borrowed = _is_told_of_another(own, told)
-    if borrowed and not fitting:
-        fitting = [(each, source) for each, source in _followed(evidence) if _is_of(own.second, each.second)]
+    if not fitting:
+        words = _AFTER | _FOLLOWED if borrowed else _FOLLOWED
+        fitting = [(each, source) for each, source in _after(words, evidence) if _is_of(own.second, each.second)]
     if not fitting:
         return None
     each, source = max(fitting, key=lambda pair: len(pair[0].second & own.second))
+    if _is_of_another_event(own.second, each.second, source, evidence):
+        return None
     known = frozenset().union(*(one.first for one, _ in fitting)) | _behind(each, told)
     alone = own.first - known
     alone = rest if len(rest := alone - own.second) >= _LEAST else alone
@@ -97,11 +119,11 @@ def _is_told_of_another(own: Order, told: _Causes) -> bool:
     )  # fmt: skip
 
 
-def _followed(evidence: Evidence) -> Iterator[tuple[Order, ReadSentence]]:
+def _after(words: frozenset[str], evidence: Evidence) -> Iterator[tuple[Order, ReadSentence]]:
     """Yield what is told to come after something, which may tell its cause: *sales fell after a rival had opened*."""
     for source in evidence.passages:
         yield from (
-            (each, source) for each in source.orders if each.word.lower() in _AFTER and each.first and each.second
+            (each, source) for each in source.orders if each.word.lower() in words and each.first and each.second
         )
 
 
@@ -109,6 +131,15 @@ def _is_of(claimed: frozenset[str], stated: frozenset[str]) -> bool:
     """Whether two bags tell one effect."""
     shared = claimed & stated
     return len(shared) >= _LEAST and len(shared) >= _HALF * min(len(claimed), len(stated))
+
+
+def _is_of_another_event(
+    claimed: frozenset[str], stated: frozenset[str], source: ReadSentence, evidence: Evidence
+) -> bool:
+    """Whether another sentence tells as much of a claim's effect, and what the source of the cause does not: *ward 2*, not *ward 1*."""
+    shared = claimed & stated
+    others = (claimed & each.told.whole for each in evidence.passages if each is not source)
+    return any(len(each) >= len(shared) and not each <= stated for each in others)
 
 
 def _behind(stated: Order, told: _Causes) -> frozenset[str]:

@@ -163,3 +163,54 @@ def test_one_of_two_causes_of_an_effect_is_a_cause() -> None:
     both = (*TRAMS, "The tram to the airport was also late because its driver was ill.")
 
     assert not found(both, "The airport tram was late because its driver was ill.")
+
+
+VILLAGE = (
+    "The village dug a second well in order to water the orchards.",
+    "The school bought tablets so that pupils could read at home.",
+    "A fence was put up around the pond to keep the dogs out.",
+    "The mayor wants to attract more tourists to the village.",
+    "The ducks on the pond breed in April.",
+)
+
+
+@pytest.mark.parametrize(
+    ("bent", "purpose"),
+    [
+        ("The fence around the pond was put up so that the ducks could breed in April.", "to keep the dogs out"),
+        ("The school bought tablets with the aim of attracting tourists.", "pupils could read at home"),
+    ],
+)
+def test_the_purpose_of_something_else_is_found(bent: str, purpose: str) -> None:
+    """What the mayor wants is not what the tablets are for."""
+    one = rule(VILLAGE, bent)
+
+    assert one is not None
+    assert (one.type, one.slot, one.source_value) == (ENTITY_SUBSTITUTED, "purpose", purpose)
+
+
+@pytest.mark.parametrize(
+    "faithful",
+    [
+        "The well was dug to irrigate the orchards.",
+        "The second well was dug because the orchards needed water.",
+        "Tablets were bought by the school to let pupils read at home.",
+        "To keep dogs away, a fence was put up around the pond.",
+        "The school bought tablets to help pupils.",
+    ],
+)
+def test_the_same_purpose_in_other_words_is_left_alone(faithful: str) -> None:
+    """So is a purpose that is told as a cause, and one that nothing else has."""
+    assert not found(VILLAGE, faithful)
+
+
+def test_the_cause_of_one_thing_of_a_series_says_nothing_of_another() -> None:
+    """Ward 2 has a cause of its own, which another sentence tells without saying so."""
+    wards = (
+        "Ward 1 was closed on Monday because of flu.",
+        "Ward 2 has been closed since Tuesday.",
+        "Pipes had leaked there.",
+    )
+
+    assert not found(wards, "Ward 2 was closed because pipes had leaked.")
+    assert rule((wards[0], wards[2]), "Ward 1 was closed because pipes had leaked.") is not None

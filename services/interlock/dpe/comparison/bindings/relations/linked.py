@@ -9,6 +9,7 @@ from typing import Any
 from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.comparison.bindings.relations.boundaries import Boundary, boundaries
 from interlock.dpe.comparison.bindings.relations.order import LONGEST, Order, bag
+from interlock.dpe.comparison.bindings.relations.purposes import purposes
 from interlock.dpe.comparison.bindings.relations.voiced import Voice, voiced
 from interlock.dpe.text.wordlists import word_set
 
@@ -17,13 +18,14 @@ _CUTS = word_set("; : but while whereas although though")
 
 @dataclass(frozen=True)
 class Told:
-    """All that a sentence tells, what its parts tell, up to what or from what on something is so, who says what, and all its words."""
+    """All that a sentence tells, what its parts tell, up to what or from what on something is so, who says what, all its words, and what is done to what end."""
 
     whole: frozenset[str] = frozenset()
     parts: tuple[frozenset[str], ...] = ()
     boundaries: tuple[Boundary, ...] = ()
     voices: tuple[Voice, ...] = ()
     named: frozenset[str] = frozenset()
+    purposes: tuple[Order, ...] = ()
 
     def behind(self, before: Told) -> Told:
         """Return it with the voice of the sentence before where a pronoun speaks: *He said …*."""
@@ -46,7 +48,8 @@ def told(sentence: Any) -> Told:
     if len(tokens) > LONGEST:
         return UNTOLD
     named = frozenset(key_of(t) for t in tokens if t.is_alpha)
-    return Told(bag(tokens), tuple(bag(part) for part in _parts(tokens)), boundaries(sentence), voiced(sentence), named)
+    parts = tuple(bag(part) for part in _parts(tokens))
+    return Told(bag(tokens), parts, boundaries(sentence), voiced(sentence), named, purposes(sentence))
 
 
 def _parts(tokens: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock.dpe.comparison.bindings.clauses import loosely, sense
+from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import STOP
 
@@ -20,6 +21,8 @@ _AFTER = word_set("after once following")
 _EARLIER = frozenset({("ahead", "of"), ("prior", "to"), ("advance", "of"), ("earlier", "than"), ("sooner", "than")})
 _OVER = frozenset({("precedence", "over"), ("priority", "over"), ("precedence", "of")})
 _THEN = word_set("then afterwards afterward subsequently thereafter")
+_FOLLOW = word_set("follow follows followed")
+_WHO = frozenset({"nsubj", "nsubjpass"})
 _LOOKING = word_set("look name")
 _UNTIL = word_set("until till")
 _LEADING = word_set("and but only just after before by once")
@@ -93,10 +96,24 @@ def _of_word(tokens: Sequence[Any], n: int, following: str) -> Iterator[Order]:
         yield _back(sequence(tokens, n + 1))
     elif low in _UNTIL:
         yield from _not_until(tokens, n)
+    elif tokens[n].pos_ == "VERB" and low in _FOLLOW:
+        yield from _followed(tokens, n)
     elif low == "when" or (low, following) == ("by", "the"):
         yield from _already(tokens, n)
     elif low in _BEFORE | _AFTER and not (low == "once" and following in _OFTEN):
         yield from _around_clause(tokens, n)
+
+
+def _followed(tokens: Sequence[Any], n: int) -> Iterator[Order]:
+    """Yield what follows what: *the cut followed the strike*, *the strike was followed by a cut*. A pronoun stands for what is before."""
+    verb = tokens[n]
+    subject = next((c for c in verb.children if c.dep_ in _WHO), None)
+    passive = any(c.dep_ == "auxpass" for c in verb.children)
+    others = [c for c in verb.children if c.dep_ in ({"agent"} if passive else {"dobj"})]
+    if subject is None or not others:
+        return
+    one, other = bag(subject.subtree), bag(t for c in others for t in c.subtree)
+    yield Order(one, other, verb.text) if passive else Order(other, one, verb.text)
 
 
 def _around_clause(tokens: Sequence[Any], n: int) -> Iterator[Order]:
@@ -233,12 +250,20 @@ def written(tokens: Iterable[Any]) -> str:
 
 
 def bag(tokens: Iterable[Any]) -> frozenset[str]:
-    """Return the senses of the words that tell something."""
-    return frozenset(
-        loosely(sense(t))
-        for t in tokens
-        if t.pos_ in {"NOUN", "PROPN", "VERB", "ADJ", "ADV"}
-        and t.lower_ not in STOP
-        and t.lemma_.lower() not in _UNITS
-        and any(c.isalpha() for c in t.text)
+    """Return the senses of the words that tell something. A number behind a noun is a part of its name: *ward 2*."""
+    found: set[str] = set()
+    for token in tokens:
+        if token.like_num and token.i > token.sent.start and token.nbor(-1).pos_ in {"NOUN", "PROPN"}:
+            found.add(f"{key_of(token.nbor(-1))}#{token.lower_}")
+        elif _tells(token):
+            found.add(loosely(sense(token)))
+    return frozenset(found)
+
+
+def _tells(token: Any) -> bool:
+    return (
+        token.pos_ in {"NOUN", "PROPN", "VERB", "ADJ", "ADV"}
+        and token.lower_ not in STOP
+        and token.lemma_.lower() not in _UNITS
+        and any(c.isalpha() for c in token.text)
     )
