@@ -13,7 +13,7 @@ from interlock.dpe.comparison.bindings.limits import Limit, degree, limits
 from interlock.dpe.comparison.bindings.relations.causes import causes
 from interlock.dpe.comparison.bindings.relations.counts import Count, counts
 from interlock.dpe.comparison.bindings.relations.events import ToldEvent, events
-from interlock.dpe.comparison.bindings.relations.linked import UNTOLD, Told, filled
+from interlock.dpe.comparison.bindings.relations.linked import UNTOLD, ToldWhole, filled
 from interlock.dpe.comparison.bindings.relations.linked import told as told_by
 from interlock.dpe.comparison.bindings.relations.needs import StatedNeed, needs
 from interlock.dpe.comparison.bindings.relations.norms import Normed, norms
@@ -47,7 +47,7 @@ class ReadSentence:
     needs: tuple[StatedNeed, ...] = ()
     events: tuple[ToldEvent, ...] = ()
     counts: tuple[Count, ...] = ()
-    told: Told = UNTOLD
+    told: ToldWhole = UNTOLD
 
     @cached_property
     def bag(self) -> frozenset[str]:

@@ -26,7 +26,6 @@ from interlock.dpe.comparison.pairings.parallel import crossed_values
 from interlock.dpe.comparison.pairings.partners import partnered
 from interlock.dpe.comparison.pairings.ranked import ranked
 from interlock.dpe.comparison.pairings.realised import realised
-from interlock.dpe.comparison.pairings.recaused import recaused, without_told_causes
 from interlock.dpe.comparison.pairings.reordered import reordered
 from interlock.dpe.comparison.pairings.traded import traded
 from interlock.dpe.comparison.replaced.bounded import bounded
@@ -36,6 +35,7 @@ from interlock.dpe.comparison.replaced.outdone import outdone
 from interlock.dpe.comparison.replaced.placed import placed
 from interlock.dpe.comparison.replaced.portioned import portioned
 from interlock.dpe.comparison.replaced.rated import rated
+from interlock.dpe.comparison.replaced.recaused import recaused, without_told_causes
 from interlock.dpe.comparison.replaced.spoken import spoken
 from interlock.dpe.comparison.replaced.voiced_by import voiced_by
 from interlock.dpe.comparison.worded.alone import one_or_both

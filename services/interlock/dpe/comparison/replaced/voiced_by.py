@@ -10,7 +10,7 @@ from interlock.dpe.comparison.bindings.evidence import GENERAL, Evidence
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.bindings.predicates import REPORTING
-from interlock.dpe.comparison.bindings.relations.voiced import Voice
+from interlock.dpe.comparison.bindings.relations.voiced import ToldVoice
 from interlock.dpe.comparison.denials import has_negator
 
 _LEAST = 2
@@ -36,13 +36,13 @@ def voiced_by(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     return None
 
 
-def _best(own: Voice, told: list[tuple[Voice, ReadSentence]]) -> tuple[Voice, ReadSentence] | None:
+def _best(own: ToldVoice, told: list[tuple[ToldVoice, ReadSentence]]) -> tuple[ToldVoice, ReadSentence] | None:
     """Return the one voice that says what a claim lets one say."""
     fitting = [(voice, source) for voice, source in told if _says(own, voice)]
     return fitting[0] if fitting and all(voice.words == fitting[0][0].words for voice, _ in fitting) else None
 
 
-def _says(own: Voice, voice: Voice) -> bool:
+def _says(own: ToldVoice, voice: ToldVoice) -> bool:
     said = own.said - voice.words - own.words
     shared = said & voice.said
     if own.act == voice.act and own.act in _OF_ITSELF:
@@ -51,18 +51,18 @@ def _says(own: Voice, voice: Voice) -> bool:
     return len(shared) >= least and len(shared) >= _MOSTLY * len(said)
 
 
-def _are_two(own: Voice, voice: Voice) -> bool:
+def _are_two(own: ToldVoice, voice: ToldVoice) -> bool:
     """Whether two voices are told apart by their names, or by all their words where one has none."""
     if own.names and voice.names:
         return not own.names & voice.names
     return not own.words & voice.words
 
 
-def _are_one(own: Voice, voice: Voice) -> bool:
+def _are_one(own: ToldVoice, voice: ToldVoice) -> bool:
     return bool(own.names & voice.names if own.names and voice.names else own.words & voice.words)
 
 
-def _may_say(own: Voice, voice: Voice) -> bool:
+def _may_say(own: ToldVoice, voice: ToldVoice) -> bool:
     """Whether what one says elsewhere may be what a claim has it say, in other words."""
     shared = own.said & voice.said
     return bool(shared) and (own.act == voice.act or len(shared) >= _LEAST)
@@ -73,7 +73,7 @@ def _speaks_in(mine: frozenset[str], its: frozenset[str], sentence: ReadSentence
     return any(mine <= voice.words and not its & voice.words for voice in sentence.told.voices)
 
 
-def _may_be_told(own: Voice, voice: Voice, source: ReadSentence, evidence: Evidence) -> bool:
+def _may_be_told(own: ToldVoice, voice: ToldVoice, source: ReadSentence, evidence: Evidence) -> bool:
     """Whether the sources do not tell of the claim's voice, or tell that it is the other one or says the same."""
     mine, its = own.names or own.words, voice.names or voice.words
     known = False

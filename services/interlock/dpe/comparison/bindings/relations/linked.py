@@ -10,24 +10,24 @@ from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.comparison.bindings.relations.boundaries import Boundary, boundaries
 from interlock.dpe.comparison.bindings.relations.order import LONGEST, Order, bag
 from interlock.dpe.comparison.bindings.relations.purposes import purposes
-from interlock.dpe.comparison.bindings.relations.voiced import Voice, voiced
+from interlock.dpe.comparison.bindings.relations.voiced import ToldVoice, voiced
 from interlock.dpe.text.wordlists import word_set
 
 _CUTS = word_set("; : but while whereas although though")
 
 
 @dataclass(frozen=True)
-class Told:
+class ToldWhole:
     """All that a sentence tells, what its parts tell, up to what or from what on something is so, who says what, all its words, and what is done to what end."""
 
     whole: frozenset[str] = frozenset()
     parts: tuple[frozenset[str], ...] = ()
     boundaries: tuple[Boundary, ...] = ()
-    voices: tuple[Voice, ...] = ()
+    voices: tuple[ToldVoice, ...] = ()
     named: frozenset[str] = frozenset()
     purposes: tuple[Order, ...] = ()
 
-    def behind(self, before: Told) -> Told:
+    def behind(self, before: ToldWhole) -> ToldWhole:
         """Return it with the voice of the sentence before where a pronoun speaks: *He said …*."""
         known = [voice for voice in before.voices if voice.words]
         if len(known) != 1 or all(voice.words for voice in self.voices):
@@ -39,17 +39,17 @@ class Told:
         return replace(self, voices=tuple(spoken))
 
 
-UNTOLD = Told()
+UNTOLD = ToldWhole()
 
 
-def told(sentence: Any) -> Told:
+def told(sentence: Any) -> ToldWhole:
     """Return what a parsed sentence, a spaCy span, tells. A very long one is no sentence."""
     tokens = [t for t in sentence if not t.is_space]
     if len(tokens) > LONGEST:
         return UNTOLD
     named = frozenset(key_of(t) for t in tokens if t.is_alpha)
     parts = tuple(bag(part) for part in _parts(tokens))
-    return Told(bag(tokens), parts, boundaries(sentence), voiced(sentence), named, purposes(sentence))
+    return ToldWhole(bag(tokens), parts, boundaries(sentence), voiced(sentence), named, purposes(sentence))
 
 
 def _parts(tokens: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -61,6 +61,6 @@ def _parts(tokens: Sequence[Any]) -> Iterator[Sequence[Any]]:
     yield tokens[start:]
 
 
-def filled(orders: tuple[Order, ...], before: Told) -> tuple[Order, ...]:
+def filled(orders: tuple[Order, ...], before: ToldWhole) -> tuple[Order, ...]:
     """Return orders with what the sentence before tells where they leave one side to it: *That is why lending fell*."""
     return tuple(replace(each, first=each.first or before.whole, second=each.second or before.whole) for each in orders)

@@ -43,7 +43,7 @@ _PRONOUNS = word_set("he she they")
 
 
 @dataclass(frozen=True)
-class Voice:
+class ToldVoice:
     """One who says something: its words, those of them that are names, what it says, by which act, and how it is written.
 
     ``names`` is empty of a voice without a name, and ``words`` where a pronoun speaks.
@@ -56,14 +56,14 @@ class Voice:
     text: str
 
 
-def voiced(sentence: Any) -> tuple[Voice, ...]:
+def voiced(sentence: Any) -> tuple[ToldVoice, ...]:
     """Return the voices of a parsed sentence, a spaCy span; a question has none."""
     if len(sentence) > LONGEST or sentence.text.rstrip().endswith("?"):
         return ()
     return tuple(voice for token in sentence for voice in _of(token))
 
 
-def _of(token: Any) -> Iterator[Voice]:
+def _of(token: Any) -> Iterator[ToldVoice]:
     lemma = token.lemma_.lower()
     if token.pos_ == "VERB" and lemma in _VERBS and not is_negated(token) and not is_hypothetical(token):
         yield from _of_verb(token, _SPELT.get(lemma, lemma))
@@ -73,7 +73,7 @@ def _of(token: Any) -> Iterator[Voice]:
         yield from _according(token)
 
 
-def _of_verb(verb: Any, act: str) -> Iterator[Voice]:
+def _of_verb(verb: Any, act: str) -> Iterator[ToldVoice]:
     subject = next((c for c in verb.children if c.dep_ in SUBJECTS), None)
     if subject is None and verb.dep_ == "conj" and verb.head.pos_ == "VERB":
         subject = next((c for c in verb.head.children if c.dep_ in SUBJECTS), None)
@@ -93,7 +93,7 @@ def _own(verb: Any) -> Iterator[Any]:
             yield from child.subtree
 
 
-def _of_noun(noun: Any, act: str) -> Iterator[Voice]:
+def _of_noun(noun: Any, act: str) -> Iterator[ToldVoice]:
     """Yield whose act a noun is: *the complaint came from the union*, *the union's complaint*, *in the sponsor's view*."""
     owner = next((c for c in noun.children if c.dep_ == "poss"), None)
     if owner is not None:
@@ -110,7 +110,7 @@ def _of_noun(noun: Any, act: str) -> Iterator[Voice]:
                 yield _voice(speaker, act, (t for t in verb.subtree if t.i not in without))
 
 
-def _according(word: Any) -> Iterator[Voice]:
+def _according(word: Any) -> Iterator[ToldVoice]:
     """Yield who says what a sentence tells: *according to the mayor, …*."""
     for preposition in (c for c in word.children if c.lower_ == "to"):
         for speaker in (c for c in preposition.children if c.dep_ == "pobj"):
@@ -118,12 +118,12 @@ def _according(word: Any) -> Iterator[Voice]:
             yield _voice(speaker, "say", (t for t in word.sent if t.i not in without))
 
 
-def _voice(speaker: Any, act: str, said: Iterable[Any]) -> Voice:
+def _voice(speaker: Any, act: str, said: Iterable[Any]) -> ToldVoice:
     if speaker.lower_ in _PRONOUNS:
-        return Voice(frozenset(), frozenset(), act, bag(said), speaker.text)
+        return ToldVoice(frozenset(), frozenset(), act, bag(said), speaker.text)
     own = [
         t for t in speaker.subtree if not any(a.dep_ in {"relcl", "acl"} for a in (t, *t.ancestors) if a.i > speaker.i)
     ]
     told = [t for t in own if t.pos_ in {"NOUN", "PROPN", "ADJ"} and t.lower_ not in STOP]
     names = frozenset(key_of(t) for t in told if t.pos_ == "PROPN")
-    return Voice(frozenset(map(key_of, told)), names, act, bag(said), written(own))
+    return ToldVoice(frozenset(map(key_of, told)), names, act, bag(said), written(own))

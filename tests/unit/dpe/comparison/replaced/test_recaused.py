@@ -6,7 +6,7 @@ import pytest
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, NEGATION_FLIP, Misbinding
-from interlock.dpe.comparison.pairings.recaused import recaused
+from interlock.dpe.comparison.replaced.recaused import recaused
 from tests.unit.dpe.comparison.bindings.reading import found, passages
 
 pytestmark = [pytest.mark.models, pytest.mark.req("DPE-3")]
