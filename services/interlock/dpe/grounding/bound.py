@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from heapq import nlargest
 from typing import Any
 
 from interlock.dpe.claims.reading import ChoiceReading
@@ -25,6 +26,7 @@ from interlock.dpe.comparison.groupings.measured import Measures, measures
 from interlock.dpe.comparison.groupings.paired import paired
 from interlock.dpe.comparison.groupings.voices import Voices, voices
 from interlock.dpe.comparison.pairings.compare import compare
+from interlock.dpe.comparison.pairings.listed_steps import items, misordered
 from interlock.dpe.comparison.pairings.swapped import swapped
 from interlock.dpe.comparison.replaced.counted import COUNT
 from interlock.dpe.comparison.replaced.spoken import reports
@@ -39,6 +41,7 @@ from interlock.dpe.grounding.placing.rows_told import Column, columns
 from interlock.dpe.grounding.placing.scopes import Scopes, scopes
 from interlock.dpe.grounding.support import content_stems
 from interlock.dpe.inference.language import Cancelled, Language, batches, derived
+from interlock.dpe.text.content_words import content_words
 from interlock.dpe.values import extraction
 from interlock.dpe.values.moments import covers
 from interlock.dpe.values.quantities import same
@@ -47,6 +50,7 @@ from interlock.dpe.values.reckoning.counted import counts_in, settled_counts
 from interlock.dpe.values.reckoning.spans import misnamed_weekdays, wrong_spans
 
 _SHARED = 2
+_TELLING = 2
 _MOST_LISTS = 20
 _LONGEST_LIST = 8000
 _MARKS = 2  # what is left between the units of a premise is no text
@@ -171,14 +175,15 @@ def _in_choice(
     claims: Sequence[Claim],
     reading: ChoiceReading,
     parses: Mapping[Sentence, Any],
-    read: Callable[[], Evidence],
+    read: Callable[[Collection[str]], Evidence],
     cancelled: Cancelled,
 ) -> dict[str, tuple[Distortion, ...]]:
     told = {reading.sentences[claim.sentence_index] for claim in claims} & parses.keys()
-    passages = {sentence: _passage(parses[sentence]) for sentence in told}
+    pairs = zip(reading.sentences, [None, *reading.sentences], strict=False)
+    passages = {sentence: _behind(sentence, before, parses) for sentence, before in pairs if sentence in told}
     if not any(each.frames or each.limits for each in passages.values()):
         return {}
-    sources = read()
+    sources = read([each.told for told_by in passages.values() for each in told_by.causes if each.told])
     mentioned = frozenset(word for each in passages.values() for word in each.content)
     found: dict[str, list[Distortion]] = {}
     for sentence, told_by in passages.items():
@@ -187,12 +192,20 @@ def _in_choice(
         parts = [c for c in claims if reading.sentences[c.sentence_index] == sentence]
         for finding in compare(told_by, sources, mentioned):
             found.setdefault(_teller(parts, finding).claim_id, []).append(_distortion(finding))
-    for told_by, finding in () if cancelled() else swapped(list(passages.values()), sources):
+    listed = [passages[each] for each in items(reading.sentences) if each in passages]
+    crossed = () if cancelled() else (*swapped(list(passages.values()), sources), *misordered(listed, sources))
+    for told_by, finding in crossed:
         parts = [c for c in claims if passages.get(reading.sentences[c.sentence_index]) is told_by]
         known = found.setdefault(_teller(parts, finding).claim_id, [])
         if all(each.type != finding.type for each in known):
             known.append(_distortion(finding))
     return {name: tuple(dict.fromkeys(each)) for name, each in found.items()}
+
+
+def _behind(sentence: Sentence, before: Sentence | None, parses: Mapping[Sentence, Any]) -> ReadSentence:
+    """Return a sentence of an answer, with what it leaves to the one before it."""
+    own = _passage(parses[sentence])
+    return own if before is None or before not in parses else own.behind(_passage(parses[before]))
 
 
 def _passage(parse: Any) -> ReadSentence:
@@ -203,6 +216,7 @@ def _evidence(
     claims: Sequence[Claim],
     evidence: Mapping[str, ClaimEvidence],
     envelope: Envelope,
+    causes: Collection[str],
     *,
     known: Passages,
     language: Language,
@@ -210,9 +224,12 @@ def _evidence(
 ) -> Evidence:
     """Return the evidence on claims: their nearest units that share words with them, and what their best premises add.
 
-    A parse costs more than all that is done with it, so that units about something else are left out.
+    A parse costs more than all that is done with it, so that units about something else are left out. Of the *causes* that claims
+    give, those units are evidence that tell most of one: they may be far from the rest of the claim.
     """
-    units = _units(claims, evidence, cancelled)
+    units = dict(_units(claims, evidence, cancelled))
+    for fact_id, text in _telling(causes, envelope, cancelled):
+        units.setdefault(text, fact_id)
     read: dict[str, tuple[ReadSentence, ...]] = {}
     for texts in batches([text for text in units if text]):
         if cancelled():
@@ -286,6 +303,23 @@ def _units(claims: Sequence[Claim], evidence: Mapping[str, ClaimEvidence], cance
         if len(rest.split()) > _MARKS:
             units.setdefault(rest.strip(), evidence[claim.claim_id].fact_id)
     return units
+
+
+def _telling(told: Collection[str], envelope: Envelope, cancelled: Cancelled) -> Iterator[tuple[str, str]]:
+    """Yield the units with most of the words of one of some texts, with their facts; the best few of each."""
+    of_units = [_singular(unit.words) for unit in envelope.cut.units] if told else []
+    for text in told:
+        words = _singular(content_words(text))
+        if cancelled() or len(words) < _SHARED:
+            continue
+        for count, number in nlargest(_TELLING, ((len(words & own), -n) for n, own in enumerate(of_units))):
+            if count >= _SHARED and 2 * count >= len(words):
+                unit = envelope.cut.units[-number]
+                yield envelope.facts[unit.fact].id, unit.text
+
+
+def _singular(words: Collection[str]) -> frozenset[str]:
+    return frozenset(word.removesuffix("s") for word in words)
 
 
 def _teller(parts: Sequence[Claim], finding: Misbinding) -> Claim:

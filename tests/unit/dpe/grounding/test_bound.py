@@ -133,3 +133,25 @@ def test_what_was_found_already_is_not_found_again():
     other = Distortion("ENTITY_SUBSTITUTED", "a", "b", "f1", "agent")
 
     assert with_bindings({"c1": (flip,)}, {"c1": (slot, other), "c2": (slot,)}) == {"c1": (flip, other), "c2": (slot,)}
+
+
+@pytest.mark.models
+@pytest.mark.req("DPE-3")
+async def test_a_cause_is_sought_in_sentences_that_are_far_from_the_rest_of_its_claim():
+    """The sentence that tells of the damp walls is not among those nearest to a claim about the tapestry."""
+    tapestry = (
+        "Curator Ines Vale moved the tapestry to the chapel because the light in the gallery was too bright.",
+        "Ines Vale had the tapestry cleaned in Ghent.",
+        "The tapestry in the chapel shows a hunt.",
+        "Visitors may photograph the tapestry.",
+        "A tapestry of the same size hangs in Mechelen.",
+        "Ines Vale wrote a book about the tapestry.",
+        "The chapel is lit by candles.",
+    )
+    found = await report(
+        "Curator Ines Vale moved the tapestry to the chapel on account of damp walls.",
+        *tapestry,
+        "Surveyor Poul Krag has had the damp walls of the cellar lined with lime.",
+    )
+
+    assert [each[:2] for each in slots(found)] == [("ENTITY_SUBSTITUTED", "cause")]

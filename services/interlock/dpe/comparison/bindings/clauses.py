@@ -32,12 +32,12 @@ _WHEN = word_set("when whenever while once")
 _PLAIN = word_set("also too as well so then while whereas although yes there here just even still most very be have do")
 
 
-def _groups() -> dict[str, str]:
-    """Read the groups of one sense: each word with the first word of its group."""
+def _groups(wanted: str = "sense") -> dict[str, str]:
+    """Read the groups of one sense, or of one kind of near senses: each word with the first word of its group."""
     found: dict[str, str] = {}
     for line in lines("predicates.txt"):
         kind, _, words = line.partition("|")
-        if kind == "sense":
+        if kind == wanted:
             first, *_ = group = words.split()
             for word in group:
                 found.setdefault(word, first)
@@ -209,7 +209,9 @@ def sense(token: Any) -> str:
 
 
 def _phrasal(verb: Any, lemma: str) -> str:
-    """Return the verb that says what a verb and its particle say: *turn down* and *reject*."""
+    """Return the verb that says what a verb and its particle, or its object, say: *turn down an offer*, *decline it* and *reject* it."""
+    if lemma == "decline" and any(c.dep_ in {"dobj", "xcomp"} for c in verb.children):
+        return "reject"
     return next(
         (predicates.PHRASAL[lemma, c.lower_] for c in verb.children if (lemma, c.lower_) in predicates.PHRASAL), ""
     )
@@ -228,6 +230,18 @@ def sense_of(word: str) -> str:
         family, side = DIRECTIONS[word]
         return f"{family}{'+-'[side]}"
     return key(predicates.verb_of(word) or predicates.canonical(word))
+
+
+@cache
+def _near() -> dict[str, str]:
+    """Return the senses that are near each other, each with the first of its group."""
+    near = {sense_of(word): sense_of(first) for word, first in _groups("near").items()}
+    return {said: first for said, first in near.items() if said[-1] not in "+-"}
+
+
+def loosely(said: str) -> str:
+    """Return the first of the senses that are near one: *oppose* and *reject* are, in two tellings of one event."""
+    return _near().get(said, said)
 
 
 @cache

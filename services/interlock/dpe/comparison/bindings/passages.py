@@ -13,6 +13,8 @@ from interlock.dpe.comparison.bindings.limits import Limit, degree, limits
 from interlock.dpe.comparison.bindings.relations.causes import causes
 from interlock.dpe.comparison.bindings.relations.counts import Count, counts
 from interlock.dpe.comparison.bindings.relations.events import ToldEvent, events
+from interlock.dpe.comparison.bindings.relations.linked import UNTOLD, ToldWhole, filled
+from interlock.dpe.comparison.bindings.relations.linked import told as told_by
 from interlock.dpe.comparison.bindings.relations.needs import StatedNeed, needs
 from interlock.dpe.comparison.bindings.relations.norms import Normed, norms
 from interlock.dpe.comparison.bindings.relations.order import Order, orders
@@ -47,11 +49,21 @@ class ReadSentence:
     events: tuple[ToldEvent, ...] = ()
     counts: tuple[Count, ...] = ()
     stances: tuple[Stance, ...] = ()
+    told: ToldWhole = UNTOLD
 
     @cached_property
     def bag(self) -> frozenset[str]:
         """The senses of all its clauses."""
         return frozenset(sense for clause in self.clauses for sense in clause.senses)
+
+    def behind(self, before: ReadSentence) -> ReadSentence:
+        """Return it with what it leaves to the sentence before it: *That is why …*, *Only then …*."""
+        told = self.told.behind(before.told)
+        if told is self.told and all(each.first and each.second for each in (*self.orders, *self.causes)):
+            return self
+        return replace(
+            self, orders=filled(self.orders, before.told), causes=filled(self.causes, before.told), told=told
+        )
 
     def as_record(self) -> ReadSentence:
         """Return it without what only a sentence has: a record's fields are no clauses beside each other."""
@@ -68,5 +80,5 @@ def passage(sentence: Any) -> ReadSentence:
     single = whole(sentence)
     return ReadSentence(
         sentence.text.strip(), framed, limits(sentence), held, word, content, clauses=found,
-        orders=orders(sentence), causes=causes(sentence), needs=needs(sentence), events=events(sentence), counts=counts(sentence), stances=stances(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
+        orders=orders(sentence), causes=causes(sentence), needs=needs(sentence), events=events(sentence), counts=counts(sentence), told=told_by(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(), stances=stances(sentence),
     )  # fmt: skip

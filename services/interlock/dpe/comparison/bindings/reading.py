@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -44,6 +44,14 @@ class ParseRecorder:
             yield each
 
 
+def in_order(sentences: Iterable[ReadSentence]) -> Iterator[ReadSentence]:
+    """Yield the sentences of one text, each with what it leaves to the one before it."""
+    before: ReadSentence | None = None
+    for sentence in sentences:
+        yield sentence if before is None else sentence.behind(before)
+        before = sentence
+
+
 @dataclass(frozen=True)
 class Passages:
     """The passages of source texts, remembered under a name of their own: another parser may read them otherwise."""
@@ -54,7 +62,7 @@ class Passages:
         """Return the passages of each text. A text too long to be a sentence or a paragraph has none."""
 
         def read(new: list[str]) -> list[tuple[ReadSentence, ...]]:
-            return [tuple(map(passage, doc.sents)) for doc in nlp.pipe(new, batch_size=_BATCH)]
+            return [tuple(in_order(map(passage, doc.sents))) for doc in nlp.pipe(new, batch_size=_BATCH)]
 
         wanted = [text for text in texts if len(text) <= LONGEST_TEXT]
         return STORE.of_each(f"passages {self.own}", wanted, read, bytes_a_character=500)

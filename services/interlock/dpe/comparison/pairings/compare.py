@@ -35,7 +35,9 @@ from interlock.dpe.comparison.replaced.outdone import outdone
 from interlock.dpe.comparison.replaced.placed import placed
 from interlock.dpe.comparison.replaced.portioned import portioned
 from interlock.dpe.comparison.replaced.rated import rated
+from interlock.dpe.comparison.replaced.recaused import recaused, without_told_causes
 from interlock.dpe.comparison.replaced.spoken import spoken
+from interlock.dpe.comparison.replaced.voiced_by import voiced_by
 from interlock.dpe.comparison.stances.opposed import opposed
 from interlock.dpe.comparison.worded.alone import one_or_both
 from interlock.dpe.comparison.worded.routes import turned_route
@@ -50,17 +52,18 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         for finding in (_of_frame(frame, evidence),)
         if finding is not None
     ]
-    found = without_told_exceptions(found, claimed)
+    found = without_told_causes(without_told_exceptions(found, claimed), claimed, evidence)
     if not found and (swap := exchanged(claimed, evidence)) is not None:
         found.append(replace(swap, about=claimed.content))
     if not found and (other := partnered(claimed, evidence) or turned_word(claimed, evidence)) is not None:
-        found.append(_within(other, claimed))
+        found.extend(without_told_causes([_within(other, claimed)], claimed, evidence))
     for rule in (
         contrasted,
         crossed_actors,
         crossed_values,
         traded,
         reordered,
+        recaused,
         denied,
         turned_norm,
         turned_need,
@@ -78,6 +81,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         rated,
         bounded,
         spoken,
+        voiced_by,
         portioned,
         outdone,
         opposed,

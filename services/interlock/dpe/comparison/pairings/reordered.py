@@ -1,10 +1,11 @@
-"""Reordered: a claim that turns round what its source says comes before what, or of what (SPEC-005 §5.3)."""
+"""Reordered: a claim that turns round what its source says comes before what (SPEC-005 §5.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from interlock.dpe.comparison.bindings.clauses import loosely
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
@@ -14,6 +15,7 @@ from interlock.dpe.comparison.denials import has_negator
 from interlock.dpe.values.moments import Moment
 
 _MOSTLY = 0.5
+_NEARLY = 0.75
 _SURE = 3  # words that two events share with the parts that date them
 
 
@@ -28,13 +30,13 @@ class _Dated:
 
 
 def reordered(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
-    """Return the order or the cause that *claim* turns round, or ``None``."""
-    for own in claim.orders:
-        told = [(each, source) for source in evidence.passages for each in source.orders]
-        if any(_agrees(own, each) for each, _ in told):
+    """Return the order that *claim* turns round, or ``None``."""
+    for own in (each for each in claim.orders if each.first and each.second):
+        told = [(each, source) for source in evidence.passages for each in source.orders if each.first and each.second]
+        if any(agrees(own, each) for each, _ in told):
             continue
         for each, source in told:
-            if _turned(own, each):
+            if is_turned(own, each):
                 return Misbinding(NEGATION_FLIP, "order", each.word, own.word, source.text, source.fact_id)
         for listed in evidence.steps:
             first, second = (_step(bag, listed) for bag in (own.first, own.second))
@@ -46,7 +48,24 @@ def reordered(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
         found = _against_dates(own, evidence) if not (has_negator(claim.text) or _tells_days(claim)) else None
         if found is not None:
             return found
-    return _recaused(claim, evidence)
+    return _bounded_otherwise(claim, evidence)
+
+
+def _bounded_otherwise(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
+    """Return the event from which on *claim* says that something is so that was so up to it, or the other way round; or ``None``."""
+    told = [(each, source) for source in evidence.passages for each in source.told.boundaries]
+    for own in claim.told.boundaries:
+        same = [
+            (each, source)
+            for each, source in told
+            if share(own.state, each.state) >= _NEARLY
+            and len(own.state & each.state) > 1
+            and share(own.event, each.event) >= _MOSTLY
+        ]
+        if same and all(each.until is not own.until for each, _ in same):
+            each, source = same[0]
+            return Misbinding(NEGATION_FLIP, "order", each.word, own.word, source.text, source.fact_id)
+    return None
 
 
 def _against_dates(own: Order, evidence: Evidence) -> Misbinding | None:
@@ -70,7 +89,7 @@ def _dated(evidence: Evidence) -> Iterator[_Dated]:
         for part in parts or ((source.whole,) if source.whole is not None else ()):
             days = _days(part)
             if len(days) == 1:
-                yield _Dated(part.words, days[0], part.text, source)
+                yield _Dated(frozenset(map(loosely, part.words)), days[0], part.text, source)
 
 
 def _tells_days(claim: ReadSentence) -> bool:
@@ -108,35 +127,26 @@ def _single(part: int | None) -> tuple[int, int] | None:
     return None if part is None else (part, part)
 
 
-def _recaused(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
-    """Return the effect that *claim* makes the cause of its cause, or ``None``."""
-    told = [(each, source) for source in evidence.passages for each in source.causes]
-    for own in claim.causes:
-        if any(_agrees(own, each) for each, _ in told):
-            continue
-        for each, source in told:
-            if _turned(own, each):
-                return Misbinding(NEGATION_FLIP, "cause", each.word, own.word, source.text, source.fact_id)
-    return None
-
-
-def _share(one: frozenset[str], other: frozenset[str]) -> float:
+def share(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return which part of the smaller of two bags the other has."""
     return len(one & other) / min(len(one), len(other))
 
 
-def _agrees(own: Order, stated: Order) -> bool:
-    return _share(own.first, stated.first) >= _MOSTLY and _share(own.second, stated.second) >= _MOSTLY
+def agrees(own: Order, stated: Order) -> bool:
+    """Whether two tellings put the same first and the same second."""
+    return share(own.first, stated.first) >= _MOSTLY and share(own.second, stated.second) >= _MOSTLY
 
 
-def _turned(own: Order, stated: Order) -> bool:
-    crossed = _share(own.first, stated.second) >= _MOSTLY and _share(own.second, stated.first) >= _MOSTLY
+def is_turned(own: Order, stated: Order) -> bool:
+    """Whether one telling puts first what the other puts second."""
+    crossed = share(own.first, stated.second) >= _MOSTLY and share(own.second, stated.first) >= _MOSTLY
     straight = len(own.first & stated.first) + len(own.second & stated.second)
     return crossed and straight < (len(own.first & stated.second) + len(own.second & stated.first)) / 2
 
 
 def _step(bag: frozenset[str], listed: tuple[ReadSentence, ...]) -> int | None:
     """Return the number of the step that a half of a claim is about, from 0, or ``None`` where that is not clear."""
-    ranked = sorted(((len(bag & step.bag), -n) for n, step in enumerate(listed)), reverse=True)
+    ranked = sorted(((len(bag & step.told.whole), -n) for n, step in enumerate(listed)), reverse=True)
     best, place = ranked[0]
     if not best or best < _MOSTLY * len(bag) or ranked[1][0] == best:
         return None

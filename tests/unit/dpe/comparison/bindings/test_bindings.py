@@ -25,7 +25,6 @@ KNOWN_GAPS = frozenset(
         "Ned Orr is the ambassador to Chile.",  # gapping: X as … and Y as …
         "The east wing opens on Thursday.",  # gapping
         "The white model is waterproof.",  # ellipsis: … is not
-        "The opposition said the budget would create jobs.",  # the source says "it"
         "Class 7b went to the zoo.",  # gapping
         "Shares of Borealis gained 5%.",  # shares of Altura, and Borealis without them
         "Guests are picked up at the castle.",  # drops them off

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP
 from interlock.dpe.comparison.bindings.relations.order import steps
 from interlock.dpe.comparison.pairings.compare import compare
+from interlock.dpe.comparison.pairings.listed_steps import items, misordered
+from interlock.dpe.comparison.pairings.reordered import reordered
+from interlock.dpe.document import Sentence
 from tests.unit.dpe.comparison.bindings.reading import found, passages
 
 pytestmark = pytest.mark.req("DPE-3")
@@ -25,6 +29,34 @@ def test_the_steps_of_a_list_are_its_numbered_lines():
     assert steps("2. Wait.\n3. Go.\n4. Stop.") == ()
     assert steps("1. Wait.\n2. Go.") == ()
     assert steps("No list.") == ()
+
+
+def listed(answer: str) -> list[str]:
+    """What stands in another order in the numbered list of an answer than in that of the source."""
+    texts = steps(answer)
+    evidence = Evidence((), (tuple(passages(step)[0] for step in steps(LIST)),))
+    return [one.claim_value for _, one in misordered([passages(text)[0] for text in texts], evidence)]
+
+
+@pytest.mark.models
+def test_the_items_of_an_answer_stand_in_the_order_of_the_steps():
+    """One item that has moved is named; a list that leaves steps out, or has another step, has no other order."""
+    moved = "1. Turn the heating off.\n2. Open the bleed screw with its key.\n3. Put a towel under the valve.\n4. Close the screw again."
+    right = "1. Turn off the heating.\n2. Put a towel under the valve.\n3. Use the key to open the bleed screw.\n4. Close it again."
+    other = "1. Paint the wall.\n2. Turn off the heating.\n3. Put a towel under the valve.\n4. Open the bleed screw with the key."
+
+    assert listed(moved) == ["behind step 3: Put a towel under the valve."]
+    assert listed(right) == listed(other) == []
+
+
+def test_the_items_of_a_numbered_list_are_told_from_sentences_of_prose():
+    """An item begins behind a number, and a second sentence of it does not."""
+    text = "1. Wait.\n2. Go on. Look.\n3. Stop.\n4. Rest."
+    spans = [(3, 8), (12, 18), (19, 24), (28, 33), (37, 42)]
+    told = [Sentence(n, text[a:b], a, b, 0) for n, (a, b) in enumerate(spans)]
+
+    assert [each.text for each in items(told)] == ["Wait.", "Go on.", "Stop.", "Rest."]
+    assert items(told[:2]) == []
 
 
 @pytest.mark.models
@@ -84,3 +116,71 @@ def test_an_order_is_read_from_more_words_and_from_days(source: str, bent: str, 
 def test_days_of_which_the_order_is_not_sure_are_left(source: str, claim: str) -> None:
     """A month may be of the next year, and what a claim denies or dates itself has no order of two events."""
     assert "order" not in {each.slot for each in found((source,), claim)}
+
+
+PLAN = (
+    "The council approved the plan in May, after the neighbours had withdrawn their objection.",
+    "The contractor will not start digging until the pipes have been marked.",
+    "The library was flooded in 2021 and later moved to the station building.",
+    "Market stalls are set up at 6 a.m.; after that the street is closed to cars.",
+    "After the vote the club asked its lawyer to draft a contract.",
+)
+QUEUE = ("The launch followed a test on goats.", "The millers are served, then the farmers are.")
+FLIGHT = (
+    "The pilot first checked the flaps and then asked for clearance.",
+    "The crew had already reported the leak when the alarm sounded.",
+    "The old hangar stays open until the new one is finished.",
+    "The airfield introduced the radar in 2019 to relieve the tower, where waits of an hour had been usual until then.",
+    "The airline refunds the fare after the claim has been checked by the desk.",
+)
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("sources", "bent"),
+    [
+        (PLAN, "The council approved the plan. Only afterwards did the neighbours withdraw their objection."),
+        (PLAN, "The pipes will not be marked until the contractor has started digging."),
+        (PLAN, "The library moved to the station building and was later flooded."),
+        (PLAN, "The street is closed to cars; after that the market stalls are set up."),
+        (PLAN, "Ahead of the vote, the club asked its lawyer to draft a contract."),
+        (QUEUE, "The launch was followed by a test on goats."),
+        (QUEUE, "Farmers come first. They are followed by the millers."),
+        (FLIGHT, "The pilot asked for clearance first. After that he checked the flaps."),
+        (FLIGHT, "The alarm sounded first. Only then did the crew report the leak."),
+        (FLIGHT, "The old hangar stays open once the new one is finished."),
+        (FLIGHT, "Ever since the radar was introduced in 2019, waits of an hour have been usual."),
+        (FLIGHT, "The fare is refunded first. Then the desk checks the claim."),
+    ],
+)
+def test_an_order_is_turned_in_one_sentence_or_across_two(sources: tuple[str, ...], bent: str) -> None:
+    """The finding is of the order."""
+    evidence = Evidence(tuple(p for n, fact in enumerate(sources) for p in passages(fact, f"f{n}")))
+    told = [one for claim in passages(bent) if (one := reordered(claim, evidence)) is not None]
+
+    assert [(one.type, one.slot) for one in told] == [(NEGATION_FLIP, "order")]
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("sources", "faithful"),
+    [
+        (PLAN, "The neighbours withdrew their objection. Only then did the council approve the plan."),
+        (PLAN, "By May the council had approved the plan. Before that, the neighbours had withdrawn their objection."),
+        (PLAN, "The pipes have to be marked first; digging comes afterwards."),
+        (PLAN, "The library moved to the station building later. It had been flooded in 2021."),
+        (PLAN, "Once the vote was over, the club asked its lawyer to draft a contract."),
+        (QUEUE, "The test on goats was followed by the launch."),
+        (QUEUE, "Millers come first. They are followed by the farmers."),
+        (FLIGHT, "The pilot asked for clearance after checking the flaps."),
+        (FLIGHT, "The alarm sounded after the crew had reported the leak."),
+        (FLIGHT, "When the new hangar is finished, the old one will be closed."),
+        (FLIGHT, "The old hangar remains open while the new one is being built."),
+        (FLIGHT, "Since the radar was introduced in 2019, waits have become short."),
+        (FLIGHT, "The fare is not refunded until the desk has checked the claim."),
+        (FLIGHT, "The pilot looked after the flaps and asked for clearance."),
+    ],
+)
+def test_the_same_order_in_other_words_is_left_alone(sources: tuple[str, ...], faithful: str) -> None:
+    """So is what was so up to an event, and is otherwise since."""
+    assert not found(sources, faithful)
