@@ -8,6 +8,7 @@ goes on to say what holds otherwise, is left alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
@@ -104,6 +105,8 @@ _SAME_CONDITION = {
 """Words of one condition: *with or without your consent* lifts *only if you agree*."""
 _LEAST = 0.5
 _SURE = 2
+_MOST = 8
+"""Phrases of one sentence that lift a condition; more are no sentence that anybody reads so."""
 
 
 def lifted(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
@@ -175,7 +178,7 @@ def _phrases(text: str) -> Iterator[tuple[str, frozenset[str], Any]]:
     for match in _OR_NOT.finditer(text):
         yield match[0], _stems(match[1]), _SETS
     for lifts, sets in ((_EITHER, _SETS), (_ALSO, _EXCEPTS), (_EITHER, _WHO), (_EARLY, _ONCE)):
-        for match in lifts.finditer(text):
+        for match in islice(lifts.finditer(text), _MOST):
             told = _until_end(text[match.end() :])
             if stems := _stems(told):
                 yield match[0] + told, stems, sets

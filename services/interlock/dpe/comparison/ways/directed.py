@@ -88,6 +88,10 @@ _WORDS = words_of(
 )
 
 
+_REACH = 160
+"""How far from a figure its way stands."""
+
+
 @dataclass(frozen=True)
 class _Moved:
     """A figure, which way something went by it, or to it, (0 where that is not said), and the words of its clause."""
@@ -135,8 +139,9 @@ def _each(text: str) -> Iterator[_Moved]:
     for value in read(text).values:
         if value.vague or value.label or value.kind == ORDINAL or value.moment is not None:
             continue
-        first = max((end for _, end in cuts if end <= value.start), default=0)
-        ending = min((start for start, _ in cuts if start >= value.end), default=len(text))
+        first = max([value.start - _REACH, *(end for _, end in cuts if end <= value.start)])
+        first = max(first, 0)
+        ending = min([value.end + _REACH, len(text), *(start for start, _ in cuts if start >= value.end)])
         sign, form = _way(text[first : value.start], text[value.end : ending])
         if not sign and last[0] and _shares(text[last[1] : value.start]):
             sign, form = last[0], "by"

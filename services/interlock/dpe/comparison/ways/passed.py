@@ -49,6 +49,10 @@ _RETURNED = pattern(
 _SUBJECT = pattern(r",\s(?:which|who)\s|[,—–]\s", ignore_case=True)
 
 
+_MOST = 6
+"""Verbs, and prepositions behind a verb: more are no clause that anybody reads so."""
+
+
 @dataclass(frozen=True)
 class _Passed:
     """What passes from whom to whom, as words, and how it is written."""
@@ -99,7 +103,7 @@ def _transfers(text: str) -> tuple[_Passed, ...]:
 
 def _in_clause(clause: str) -> Iterator[_Passed]:
     verbs = list(_VERBS.finditer(clause))
-    if not verbs or len(verbs) > 4:
+    if not 0 < len(verbs) <= _MOST:
         return
     subject = _words(_SUBJECT.split(clause[: verbs[0].start()])[-1])
     for number, verb in enumerate(verbs):
@@ -133,7 +137,7 @@ def _sides(
 def _towards(after: str) -> dict[str, frozenset[str]]:
     """Return the words behind each preposition; of several *to* the last: *the rights to the song to a label*."""
     found: dict[str, frozenset[str]] = {}
-    for start in _PREPOSITIONS.finditer(after):
+    for start in list(_PREPOSITIONS.finditer(after))[-_MOST:]:
         if (match := _TOWARDS.match(after[start.start() :])) is not None and (words := _words(match[2])):
             found[match[1].lower()] = words
     return found

@@ -55,7 +55,7 @@ _LIFTS = pattern(
     r"|\b(?:whatever|no matter what)\s+(?:(?:the|its|their|your|his|her)\s+)?([\p{L}]+)\b|\bno matter\s+(when)\b|\bat any (time|hour)\b",
     ignore_case=True,
 )
-_LEAST, _MOSTLY = 2, 0.5
+_LEAST, _MOSTLY, _MOST = 2, 0.5, 12
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,9 @@ def turned_threshold(claim: ReadSentence, evidence: Evidence) -> Misbinding | No
     """Return the figure that *claim* has on the other side of what its source says, or lifts, or ``None``."""
     if claim.text.rstrip().endswith("?"):
         return None
-    told = [(its, source) for source in evidence.passages for its in _sided(source.text)]
-    for mine in _sided(claim.text) if told else ():
+    own, lifts = _sided(claim.text), list(_LIFTS.finditer(claim.text))
+    told = [(its, source) for source in evidence.passages for its in _sided(source.text)] if own or lifts else []
+    for mine in own:
         alike = [(its, source) for its, source in told if _is_one(mine.value, its.value)]
         found = None if mine.timed or any(its.timed for its, _ in alike) else _turned(mine, alike)
         if found is not None:
@@ -85,7 +86,7 @@ def turned_threshold(claim: ReadSentence, evidence: Evidence) -> Misbinding | No
             return Misbinding(
                 NEGATION_FLIP, "condition", its.text, mine.text, source.text, source.fact_id, about=mine.around
             )
-    return _lifted(claim, told)
+    return _lifted(claim, told) if lifts else None
 
 
 def tells_the_other_side(claim: str, source: str) -> bool:
@@ -163,7 +164,7 @@ def _each(text: str) -> Iterator[_Sided]:
     for clause in _clauses(text):
         read = frame(clause)
         found = [(value, bound) for sentence in read.sentences for value, bound in bounds(sentence, read)]
-        for value, bound in found:
+        for value, bound in found[:_MOST]:
             before = clause[: max(clause.find(value.text), 0)]
             if (bound.low is None) is (bound.high is None):
                 continue

@@ -6,7 +6,7 @@ another beside that one, or in its place with *also*, says more than its source.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from interlock.dpe.comparison.bindings.clauses import sense_of
@@ -65,6 +65,11 @@ _SURE = 2
 _NEAR, _SUBJECT, _MOSTLY, _HALF = 6, 4, 0.6, 0.5
 
 
+_Joined = tuple[frozenset[str], frozenset[str], str]
+_Said = tuple[frozenset[str], str]
+_Put = tuple[str, frozenset[str], str]
+
+
 @dataclass(frozen=True)
 class _Alone:
     """What a clause limits something to, with its preposition, and the other words of its sentence."""
@@ -81,17 +86,20 @@ def extended(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     if has_negator(_NOT_ONLY.sub(" ", claim.text)) or claim.text.rstrip().endswith("?"):
         return None
     told = [(its, source) for source in evidence.passages for its in _alone(source.text)]
-    said = _words(claim.text) if told else frozenset()
+    said = _words(claim.text)
+    if not told:
+        return None
+    beside, counted, also = list(_beside(claim.text)), list(_universal(claim.text)), list(_also(claim.text))
     for its, source in told:
-        written = _added(claim, said, its, evidence) or _of_all(claim, said, its, evidence)
-        if written := written or _instead(claim, said, its, evidence):
+        written = _added(beside, said, its, evidence) or _of_all(counted, said, its, evidence)
+        if written := written or _instead(also, said, its, evidence):
             return Misbinding(CONTEXT_STRIPPED, "condition", its.text, written, source.text, source.fact_id)
     return None
 
 
-def _added(claim: ReadSentence, said: frozenset[str], its: _Alone, evidence: Evidence) -> str:
+def _added(joined_by: Sequence[_Joined], said: frozenset[str], its: _Alone, evidence: Evidence) -> str:
     """Return how a claim joins another to the one: *for firms as well as for households*."""
-    for one, other, written in _beside(claim.text):
+    for one, other, written in joined_by:
         rest = said - other
         joined = _is_beside(one, other, its, rest) and _is_of_it(rest, said, its)
         if joined and not _is_told(other, said, its, evidence):
@@ -99,9 +107,9 @@ def _added(claim: ReadSentence, said: frozenset[str], its: _Alone, evidence: Evi
     return ""
 
 
-def _of_all(claim: ReadSentence, said: frozenset[str], its: _Alone, evidence: Evidence) -> str:
+def _of_all(universal: Sequence[_Said], said: frozenset[str], its: _Alone, evidence: Evidence) -> str:
     """Return how a claim says of all what holds of the one: *all members* for *premium members only*."""
-    for counted, written in _universal(claim.text):
+    for counted, written in universal:
         new = {sense_of(word) for word in said} - {sense_of(word) for word in its.one | its.rest}
         wide = counted & its.one and its.one - said and said & its.rest
         told = any(written.casefold() in each.text.casefold() for each in evidence.passages)
@@ -110,9 +118,9 @@ def _of_all(claim: ReadSentence, said: frozenset[str], its: _Alone, evidence: Ev
     return ""
 
 
-def _instead(claim: ReadSentence, said: frozenset[str], its: _Alone, evidence: Evidence) -> str:
+def _instead(also: Sequence[_Put], said: frozenset[str], its: _Alone, evidence: Evidence) -> str:
     """Return how a claim puts another, with *also*, where the one stands: *also by plane* for *only by boat*."""
-    for preposition, other, written in _also(claim.text):
+    for preposition, other, written in also:
         rest = said - other
         like = _form(preposition) == _form(its.preposition) and not other & (its.one | its.clause)
         close = len(rest & its.rest) >= max(1, _HALF * len(rest))

@@ -76,9 +76,10 @@ def _taken(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
             continue
         for added, written in _added(part):
             for item, text, source in told:
+                if not _is_named(item, added):
+                    continue
                 rest = _words(claim.text) - item
-                about = _words(source.text) - item
-                if _is_named(item, added) and rest & about and not _is_told(item, rest, evidence):
+                if rest & (_words(source.text) - item) and not _is_told(item, rest, evidence):
                     return Misbinding(
                         NEGATION_FLIP, "condition", text, written, source.text, source.fact_id, about=added
                     )

@@ -7,6 +7,7 @@ another case, is left alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
@@ -38,6 +39,7 @@ _LIGHT = words_of(
     "x take have get do pass make give be go come show bring hold carry use present provide submit wear buy pay ask need require"
 )
 _LEAST, _HALF = 2, 0.5
+_MOST, _REACH = 8, 300  # what one clause waives, and how much before it is of its case
 
 
 def waived(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
@@ -60,8 +62,8 @@ def waived(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
 
 def _waived(clause: str) -> Iterator[tuple[frozenset[str], str, frozenset[str]]]:
     """Yield what a clause waives, how it is written, and the other words of the clause."""
-    for match in _WAIVES.finditer(clause):
-        before = clause[: match.start()]
+    for match in islice(_WAIVES.finditer(clause), _MOST):
+        before = clause[max(match.start() - _REACH, 0) : match.start()]
         if match[0].lower().startswith("without ") and (
             has_negator(before) or not match[0].lower().startswith("without")
         ):
@@ -75,7 +77,7 @@ def _waived(clause: str) -> Iterator[tuple[frozenset[str], str, frozenset[str]]]
 def _demanded(thing: frozenset[str], evidence: Evidence) -> Iterator[tuple[str, str, ReadSentence]]:
     for source in evidence.passages:
         for part in _CLAUSES.split(source.text):
-            for match in _DEMANDS.finditer(part):
+            for match in islice(_DEMANDS.finditer(part), _MOST):
                 if thing <= _words(match[1]) and not has_negator(match[1]):
                     yield match[0].strip(), part, source
 
