@@ -44,7 +44,9 @@ _BACK = pattern(
     ignore_case=True,
 )
 _RETURNED = pattern(
-    r"\b(?:back|each other|one another|swap\w*|swop\w*|exchang\w*|resold|resell\w*)\b", ignore_case=True
+    r"\b(?:back|returns?|returned|returning|vice versa|both (?:ways|directions)|each other|one another|swap\w*|swop\w*|exchang\w*|resold"
+    r"|resell\w*)\b",
+    ignore_case=True,
 )
 _SUBJECT = pattern(r",\s(?:which|who)\s|[,—–]\s", ignore_case=True)
 
@@ -69,10 +71,8 @@ def passed(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
         return None
     own = _transfers(claim.text)
     told = [(its, source) for source in evidence.passages for its in _transfers(source.text)] if own else []
-    if any(_RETURNED.search(source.text) for _, source in told):
-        return None
     for mine in own:
-        if any(_are_straight(mine, its) for its, _ in told):
+        if any(_are_straight(mine, its) for its, _ in told) or _comes_back(mine, evidence):
             continue
         for its, source in told:
             if _are_crossed(mine, its) and mine.thing & its.thing:
@@ -86,6 +86,14 @@ def passed(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
                     about=claim.content,
                 )
     return None
+
+
+def _comes_back(mine: _Passed, evidence: Evidence) -> bool:
+    """Whether a source that speaks of one of the two says that something goes the other way, too: *it returns in the evening*."""
+    return any(
+        _RETURNED.search(each.text) is not None and bool(words_of(each.text) & (mine.givers | mine.takers))
+        for each in evidence.passages
+    )
 
 
 def _are_crossed(mine: _Passed, its: _Passed) -> bool:

@@ -47,6 +47,7 @@ def test_the_other_direction_is_found(source: str, faithful: str, bent: str) -> 
         (VASE, "The gallery gave the vase back to the collector."),
         (VASE, "The gallery did not lend the vase to a private collector."),
         ("Holm sold a barn to Ode. Ode later sold the barn to Holm.", "Ode sold the barn to Holm."),
+        ("The mail goes from Umea to Lulea. It returns from Lulea at night.", "At night the mail goes from Lulea to Umea."),
         (VASE, "The gallery lent a carpet to a private collector."),
     ],
 )  # fmt: skip
