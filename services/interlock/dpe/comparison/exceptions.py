@@ -15,6 +15,8 @@ from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import stem
 
+EXCEPTION = "exception"
+"""The slot of an exception that a claim makes of what its source says something of, or the other way round."""
 _BUT = r"except(?:ing)?(?: for| on| in| at)?|excluding|apart from|aside from|other than|save for|with the exception of|bar(?:ring)?"
 _DETERMINERS = (
     r"(?:(?:the|a|an|one|ones|in|on|of|for|at|my|our|its|those|two|three|four|five|six|seven|eight|nine|ten)\s+)*"
@@ -25,7 +27,11 @@ _INSIDE = pattern(
     ignore_case=True,
 )
 _FIRST = pattern(rf"^(?:{_BUT})\s+([^,.;:]{{2,40}}),\s*([^.;:]+)", ignore_case=True)
-_LAST = pattern(rf"^([^.;:]+?),?\s+(?:{_BUT})\s+([^,.;:]{{2,40}})[.;]?$", ignore_case=True)
+_LAST = pattern(
+    rf"^([^.;:]+?),?\s+(?:{_BUT})\s+([^,.;:]{{2,40}})(,\s+(?:which|who|whose|where|when)\b[^;:]*)?[.;]?$",
+    ignore_case=True,
+)
+_RELATIVE = pattern(r"^\s*,?\s*(?:which|who|whose|where|when)\b\s*([^.;:]+)", ignore_case=True)
 _IF = word_set("if when where that unless in with on for")
 _APART = pattern(
     rf"\b(?:{_BUT}|only|exceptions?|exempt|rest|alone|sole|solely|unlike|unless|without|if)\b", ignore_case=True
@@ -62,6 +68,8 @@ class Excepted:
     rest: frozenset[str]
     denied: bool
     text: str
+    told: frozenset[str] = frozenset()
+    """What the sentence goes on to say of the one: *except the lid, which is sold apart*."""
 
 
 @lru_cache(maxsize=1024)
@@ -72,19 +80,28 @@ def excepted(sentence: str) -> Excepted | None:
         return _excepted(found.group(1), found.group(2), text)
     if (found := _INSIDE.search(text)) is not None:
         after = text[found.end(1) :]
-        return _excepted(found.group(1), text[: found.start(1)] + ("" if after.startswith(",") else after), text)
+        rest = text[: found.start(1)] + ("" if after.startswith(",") else after)
+        return _excepted(found.group(1), rest, text, _told_of_it(after))
     if (found := _LAST.search(text)) is not None:
-        return _excepted(found.group(2), found.group(1), text)
+        return _excepted(found.group(2), found.group(1), text, _told_of_it(found.group(3) or ""))
     return None
 
 
-def _excepted(one: str, rest: str, text: str) -> Excepted | None:
+def _told_of_it(after: str) -> str:
+    """Return what a relative clause behind the one says of it."""
+    found = _RELATIVE.match(after)
+    return found.group(1) if found is not None else ""
+
+
+def _excepted(one: str, rest: str, text: str, told: str = "") -> Excepted | None:
     first = one.split(maxsplit=1)[0].lower() if one.split() else ""
     words, others = words_of("x " + one) - {"x"}, words_of("x " + rest) - {"x"}
     if first in _IF - {"in", "on", "for"} or not words or not others or has_negator(one):
         return None
     own = words - others - _ONE or words
-    return Excepted(own, others - own, has_negator(rest), text)
+    return Excepted(
+        own, others - own, has_negator(rest), text, words_of("x " + told) - {"x"} - others if told else frozenset()
+    )
 
 
 def tells_exception(claim: str, source: str) -> bool:
@@ -116,6 +133,8 @@ def _includes(clause: str, found: Excepted) -> bool:
     said = words_of("x " + clause) - {"x"}
     others = said - found.one - _OTHERS
     if _APART.search(clause) is not None:
+        return False
+    if said & found.told:
         return False
     near = len(others & found.rest) >= _MOSTLY * len(others)
     return bool(found.one <= said and others and near) and has_negator(clause) is found.denied

@@ -83,10 +83,23 @@ def kept(tokens: Sequence[Lexeme], places: Iterable[int]) -> frozenset[str]:
     found = frozenset(group_at(tokens, place) for place in words) - {""}
     if any(at(tokens, place).low == "or" and at(tokens, place + 1).low in _BOUNDED for place in words):
         found |= {"bound"}
+    if any(_conditions(tokens, place) for place in words):
+        found |= {"conditional"}
     if any(at(tokens, place).low in _PERMITTED for place in words):
         found |= {"possible"}
     found = found | _DOUBTS if found & _DOUBTS else found
     return found | {"expected", "hearsay"} if any(at(tokens, place).low in _SHOULD for place in words) else found
+
+
+def _conditions(tokens: Sequence[Lexeme], index: int) -> bool:
+    """Whether a word sets a condition in other words: *as long as*, *on condition*, *in case*, *should it rain, we stay*."""
+    low, before, after = at(tokens, index).low, at(tokens, index - 1), at(tokens, index + 1)
+    if low == "long":
+        return before.low in {"as", "so"} and after.low == "as"
+    if low in {"condition", "case", "event"}:
+        return before.low in {"on", "in", "the"} and after.low not in {"any", "all"}
+    opens = index == 0 or before.kind != WORD or before.low in {"and", "but", "or", "then"}
+    return low == "should" and opens and after.kind == WORD
 
 
 def is_uncounted(tokens: Sequence[Lexeme], index: int) -> bool:

@@ -66,3 +66,18 @@ def test_other_claims_include_nothing(claim: str) -> None:
 def test_a_condition_is_no_exception() -> None:
     """*Except if* opens a clause; what it supposes is compared as a condition."""
     assert excepted("All parts are covered except if they are used at sea.") is None
+
+
+def test_what_a_source_says_of_the_one_itself_includes_nothing() -> None:
+    """A relative clause behind the exception says what holds of it; a claim in its words is no inclusion."""
+    source = "Every flat has its own cellar, except flat Orion, which uses that of the caretaker."
+
+    assert includes_exception("Flat Orion uses the cellar of the caretaker.", source) is None
+    assert includes_exception("Flat Orion has its own cellar.", source) is not None
+
+
+def test_an_exception_may_be_told_of_further() -> None:
+    """*Except the first one, which is …* states an exception as well."""
+    source = "Fittings take place at home, except the first one, which is done in the shop."
+
+    assert includes_exception("All fittings, the first one included, take place at home.", source) is not None

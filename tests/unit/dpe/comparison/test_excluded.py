@@ -16,6 +16,12 @@ pytestmark = pytest.mark.req("DPE-3", "ATT-5")
         ("The report is published monthly.", "The report is published weekly.", "monthly"),
         ("The discount applies to domestic flights.", "The discount applies to international flights.", "domestic"),
         ("Prices are net of VAT.", "Prices include VAT.", "net of VAT"),
+        ("The van collects glass on weekdays only.", "The van collects glass, also at weekends.", "weekdays"),
+        (
+            "A tour must be booked by noon on the day before.",
+            "A tour must be booked by noon on the same day.",
+            "on the day before",
+        ),
         ("The door opens automatically.", "The door has to be opened by hand.", "automatically"),
         ("Fares are paid in cash on the bus.", "Fares are paid by card on the bus.", "in cash"),
         ("Wear cotton gloves when you touch the prints.", "Wear leather gloves when you touch the prints.", "cotton"),

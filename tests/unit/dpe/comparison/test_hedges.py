@@ -57,3 +57,22 @@ def test_one_doubt_stands_for_another():
 def test_some_of_what_cannot_be_counted_limits_nothing(text, uncounted):
     """Some cheese is cheese; some rounds are not the rounds."""
     assert is_uncounted(lex(fold(text)), 0) is uncounted
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("text", "is_kept"),
+    [
+        ("You may stay as long as the room is free.", True),
+        ("Should the room be taken, ring us, and should it rain, come in.", True),
+        ("You may stay on condition that you pay.", True),
+        ("You should stay.", False),
+        ("The table is as long as the wall", True),
+        ("It takes long.", False),
+    ],
+)
+def test_a_condition_in_other_words_keeps_the_condition(text, is_kept):
+    """*As long as*, *on condition* and *should* that opens a clause stand for *if*; *should* behind its subject does not."""
+    tokens = lex(fold(text))
+
+    assert ("conditional" in kept(tokens, range(len(tokens)))) is is_kept

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.req("DPE-3", "ATT-5")
         ("The toilets are to the left of the entrance.", "The toilets are left of the entrance.", "The toilets are on the right of the entrance."),
         ("The emergency exit is at the back of the hall.", "You find the emergency exit at the back of the hall.",
          "The emergency exit is at the front of the hall."),
+        ("The mill lies upstream of the bridge.", "The mill stands above the bridge.", "The mill stands below the bridge."),
         ("The hotel is far from the harbour.", "The hotel is a long way from the harbour.", "The hotel is close to the harbour."),
     ],
 )  # fmt: skip

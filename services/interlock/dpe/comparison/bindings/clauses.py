@@ -169,6 +169,11 @@ def tells(token: Any) -> bool:
 def _is_state(token: Any) -> bool:
     """Whether *on* or *off* is how something is: *the alarm is off at night*."""
     alone = not any(c.dep_ in {"pobj", "pcomp"} for c in token.children)
+    if token.lower_ in {"up", "down"}:
+        told = any(
+            c.dep_ == "prep" and c.lower_ in {"on", "by", "from", "to"} for c in (*token.children, *token.head.children)
+        )
+        return token.head.lemma_ == "be" and alone and told
     return token.lower_ in {"on", "off"} and token.head.lemma_ == "be" and alone
 
 

@@ -103,8 +103,9 @@ def _is_about(claim: ReadSentence, source: ReadSentence, evidence: Evidence) -> 
 
 
 def _is_of_its_things(claim: ReadSentence, source: ReadSentence, evidence: Evidence) -> bool:
-    """Whether a source's sentence says something of the same things, be it the opposite."""
-    return any(evidence.agrees(mine, its) for mine in claim.frames for its in source.frames)
+    """Whether a source's sentence says something of the same things, be it the opposite; what the limits say is no such thing."""
+    limited = [[each for each in told.frames if not each.hypothetical] for told in (claim, source)]
+    return any(evidence.agrees(mine, its) for mine in limited[0] for its in limited[1])
 
 
 def _denied(claim: ReadSentence, source: ReadSentence, stated: Limit, aligned: list[ReadSentence]) -> Limit | None:
@@ -118,7 +119,7 @@ def _denied(claim: ReadSentence, source: ReadSentence, stated: Limit, aligned: l
             own.text[:9].lower() == "including" and stated.kind is not LimitKind.UNLESS
         ):
             continue
-        if _is_its_own_case(own, stated):
+        if _is_its_own_case(own, stated) or _is_the_same_case(own, stated) or _is_kept(claim, stated):
             continue
         if _is_even(own) and stated.kind in {LimitKind.IF, LimitKind.UNLESS} and not _is_lifted(own, stated):
             continue
@@ -149,6 +150,21 @@ def _is_its_own_case(own: Limit, stated: Limit) -> bool:
     """Whether *even if* names the very case that a source is about: *even if their milk was boiled*, of those *who drank only boiled milk*."""
     within = bool(own.words) and own.words <= stated.words
     return _is_even(own) and stated.kind is LimitKind.ONLY and within and not _is_denying(own.text)
+
+
+def _is_the_same_case(own: Limit, stated: Limit) -> bool:
+    """Whether *whenever the tide is high* only words otherwise what its source says holds when, or only when, it is."""
+    opens = own.text.split(maxsplit=1)[0].lower() in {"whenever", "wherever"}
+    return opens and stated.kind in {LimitKind.IF, LimitKind.ONLY} and _is_mostly(own.words, stated.words)
+
+
+def _is_mostly(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= _SAME_CONTENT * max(len(one), len(other)) > 0
+
+
+def _is_kept(claim: ReadSentence, stated: Limit) -> bool:
+    """Whether a claim that says *in any case* goes on to state the limit itself: *in any case, only if it is dry*."""
+    return any(each.kind is stated.kind and bool(each.words & stated.words) for each in claim.limits)
 
 
 def _is_lifted(own: Limit, stated: Limit) -> bool:

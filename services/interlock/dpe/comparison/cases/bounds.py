@@ -17,10 +17,10 @@ from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import NUMBER, ORDINAL, QUANTITY, Value, comparable
 
 _MORE = word_set(
-    "longer older higher heavier taller larger bigger greater more later wider deeper faster warmer hotter farther further"
+    "longer older higher heavier taller larger bigger greater more later wider deeper thicker steeper faster warmer hotter farther further"
 )
 _LESS = word_set(
-    "shorter younger lower lighter smaller less fewer earlier sooner narrower slower colder cooler nearer closer"
+    "shorter younger lower lighter smaller less fewer earlier sooner narrower shallower thinner slower colder cooler nearer closer"
 )
 _ABOVE = word_set("over above beyond exceeding exceeds exceed exceeded past")
 _BELOW = word_set("under below within")

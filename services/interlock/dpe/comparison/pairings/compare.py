@@ -39,6 +39,16 @@ from interlock.dpe.comparison.replaced.recaused import recaused, without_told_ca
 from interlock.dpe.comparison.replaced.spoken import spoken
 from interlock.dpe.comparison.replaced.voiced_by import voiced_by
 from interlock.dpe.comparison.stances.opposed import opposed
+from interlock.dpe.comparison.ways.directed import directed
+from interlock.dpe.comparison.ways.passed import passed
+from interlock.dpe.comparison.ways.thresholds import tells_the_other_side, turned_threshold
+from interlock.dpe.comparison.widened.both import one_for_both
+from interlock.dpe.comparison.widened.exchanged_exception import exchanged_exception
+from interlock.dpe.comparison.widened.extended import extended
+from interlock.dpe.comparison.widened.narrowed import narrowed
+from interlock.dpe.comparison.widened.others import of_others_too
+from interlock.dpe.comparison.widened.refused import refused
+from interlock.dpe.comparison.widened.waived import waived
 from interlock.dpe.comparison.worded.alone import one_or_both
 from interlock.dpe.comparison.worded.routes import turned_route
 from interlock.dpe.comparison.worded.spared import bound_though_spared
@@ -85,13 +95,27 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         portioned,
         outdone,
         opposed,
+        directed,
+        passed,
+        turned_threshold,
+        extended,
+        refused,
+        waived,
+        of_others_too,
+        narrowed,
+        one_for_both,
+        exchanged_exception,
     ):
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
     limit = unbounded(claimed, evidence, mentioned) or (None if found else lifted(claimed, evidence))
     limits = [replace(limit, about=claimed.content)] if limit is not None else []
-    found = [f for f in found if f.type != NEGATION_FLIP or not tells_the_other_case(claimed, f.evidence, evidence)]
+    found = [f for f in found if f.type != NEGATION_FLIP or not _is_of_the_other_case(claimed, f, evidence)]
     return without_told_exceptions([*found, *limits], claimed)
+
+
+def _is_of_the_other_case(claimed: ReadSentence, found: Misbinding, evidence: Evidence) -> bool:
+    return tells_the_other_case(claimed, found.evidence, evidence) or tells_the_other_side(claimed.text, found.evidence)
 
 
 def _within(found: Misbinding, claimed: ReadSentence) -> Misbinding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import CONTEXT_STRIPPED, NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
-from interlock.dpe.comparison.exceptions import includes_exception, tells_exception
+from interlock.dpe.comparison.exceptions import EXCEPTION, includes_exception, tells_exception
 
 _OF_EXCEPTIONS = frozenset({NEGATION_FLIP, CONTEXT_STRIPPED})
 
@@ -23,4 +23,8 @@ def included(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
 
 def without_told_exceptions(found: list[Misbinding], claim: ReadSentence) -> list[Misbinding]:
     """Return findings without the turned predicates and dropped limits of a source whose exception *claim* tells as one."""
-    return [each for each in found if each.type not in _OF_EXCEPTIONS or not tells_exception(claim.text, each.evidence)]
+    return [
+        each
+        for each in found
+        if each.type not in _OF_EXCEPTIONS or each.slot == EXCEPTION or not tells_exception(claim.text, each.evidence)
+    ]

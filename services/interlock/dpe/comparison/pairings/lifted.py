@@ -8,6 +8,7 @@ goes on to say what holds otherwise, is left alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
@@ -25,12 +26,16 @@ _EITHER = pattern(
     r"|even (?:to|for|from|by|if|when|where) (?:\p{L}+ ){1,4}?(?:(?:have|has|had) no|(?:have|has) not got)(?: an?)?)\b",
     ignore_case=True,
 )
+_EARLY = pattern(r"\b(?:even|also|already) before\b", ignore_case=True)
+_ONCE = pattern(r"\b(?:only after|once|after|as soon as|not (?:\p{L}+ )?(?:before|until))\b", ignore_case=True)
 _ALSO = pattern(r"\b(?:not )?(?:even|also) (?:if|when|in|on|with|for|at)\b", ignore_case=True)
 _SETS = pattern(
     r"\b(?:if|only|unless|provided(?: that)?|except(?: for| in| on| if| when| where)?|(?:as|so) long as|on condition|in case|subject to|with the"
     r" (?:written )?(?:consent|approval|permission|agreement) of|until|before|without)\b",
     ignore_case=True,
 )
+_WHO = pattern(r"\b(?:who|whose|those)\b", ignore_case=True)
+"""What tells one sort of people from another: *staff who work nights*."""
 _BARS = word_set("without before until")
 """They set a condition only where something is denied: *none may enter without a badge*, but *it works without the internet*."""
 _LIFTED = pattern(
@@ -38,7 +43,8 @@ _LIFTED = pattern(
     ignore_case=True,
 )
 _EXCEPTS = pattern(
-    r"\b(?:unless|except(?: for| in| on| if| when| where)?|not if|not when|not in|not on)\b", ignore_case=True
+    r"\b(?:unless|except(?: for| in| on| if| when| where)?|not if|not when|not in|not on|(?:only )?if|(?:only )?when|in case|while|during|(?:as|so) long as|provided(?: that)?)\b",
+    ignore_case=True,
 )
 _ANSWERS = word_set("yes no whether not sure course")
 _ENDS = pattern(r"[,.;:!?]|\bbut\b|\bthough\b")
@@ -60,8 +66,47 @@ _FORBIDS = pattern(
 _ALLOWS = pattern(r"\b(?:may|can|allowed|permitted|admitted|accepted|taken|welcome|free to)\b", ignore_case=True)
 _DOES_WELL = pattern(r"\b(?:fail|harm|damage|los[et]|hurt|affect|break|need|cost|stop|mind)\p{L}*", ignore_case=True)
 """What is good where it is denied: a lamp that never fails, not even in the rain, may be used then."""
+_ONLY_IF = pattern(r"^(?:(?:only )?(?:if|when)|while|during|in case|(?:as|so) long as|provided)\b", ignore_case=True)
+_BARRED = pattern(
+    r"\b(?:not|never|no|nobody|nothing|cannot|skip(?:s|ped)?|omit(?:s|ted)?|leave out|left out|stop(?:s|ped)?|suspend(?:s|ed)?|cancel(?:s|led)?"
+    r"|postpon(?:e|es|ed)|clos(?:e|es|ed)|shut|refus(?:e|es|ed)|void|laps(?:e|es|ed)|withheld|halt(?:s|ed)?|forbidden|prohibited|banned|barred)\b"
+    r"|n['’]t\b",
+    ignore_case=True,
+)
+"""What a sentence says does not happen in the case that it names: *skip the dose if you feel sick*."""
+_NOT = pattern(r"\b(?:not|no|nobody|nothing|none|without)\b|n['’]t\b", ignore_case=True)
+_PARTS = pattern(r";|\b(?:and|but|while|whereas)\b", ignore_case=True)
+_SAME_CONDITION = {
+    stem(word): stem(first)
+    for first, *others in (
+        (
+            "agree",
+            "agreement",
+            "agrees",
+            "consent",
+            "consents",
+            "approve",
+            "approval",
+            "permission",
+            "permit",
+            "authorisation",
+            "authorization",
+        ),
+        ("respond", "responded", "response", "responder", "responders"),
+        ("register", "registration", "registered", "enrolled", "enrolment"),
+        ("pay", "payment", "paid"),
+        ("member", "members", "membership"),
+        ("insure", "insured", "insurance"),
+        ("invite", "invited", "invitation"),
+        ("order", "ordered", "orders"),
+    )
+    for word in (first, *others)
+}
+"""Words of one condition: *with or without your consent* lifts *only if you agree*."""
 _LEAST = 0.5
 _SURE = 2
+_MOST = 8
+"""Phrases of one sentence that lift a condition; more are no sentence that anybody reads so."""
 
 
 def lifted(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
@@ -76,6 +121,8 @@ def lifted(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
                 continue
             for condition in _conditions(source.text, sets):
                 shared = stems & _stems(condition)
+                if sets is _EXCEPTS and _ONLY_IF.match(condition) and not _is_barred(source.text, condition, written):
+                    continue
                 told = not rest or rest & _stems(source.text) or len(shared) >= _SURE
                 if shared and len(shared) >= _LEAST * len(stems) and told:
                     return Misbinding(CONTEXT_STRIPPED, "condition", condition, written, source.text, source.fact_id)
@@ -130,8 +177,8 @@ def _phrases(text: str) -> Iterator[tuple[str, frozenset[str], Any]]:
     """
     for match in _OR_NOT.finditer(text):
         yield match[0], _stems(match[1]), _SETS
-    for lifts, sets in ((_EITHER, _SETS), (_ALSO, _EXCEPTS)):
-        for match in lifts.finditer(text):
+    for lifts, sets in ((_EITHER, _SETS), (_ALSO, _EXCEPTS), (_EITHER, _WHO), (_EARLY, _ONCE)):
+        for match in islice(lifts.finditer(text), _MOST):
             told = _until_end(text[match.end() :])
             if stems := _stems(told):
                 yield match[0] + told, stems, sets
@@ -144,8 +191,16 @@ def _conditions(text: str, sets: Any) -> Iterator[str]:
             yield match[0] + _until_end(text[match.end() :])
 
 
+def _is_barred(text: str, condition: str, written: str) -> bool:
+    """Whether a sentence says that something does not happen in a case, or happens only where that is not so: *as long as none is there*."""
+    if _NOT.search(written) is not None:
+        return False
+    rest = text.replace(condition, " ")
+    return (len(_BARRED.findall(rest)) == 1) is not (_NOT.search(condition) is not None) and _PARTS.search(rest) is None
+
+
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(stem(word) for word in content_words(text) - STOP - _ANSWERS)
+    return frozenset(_SAME_CONDITION.get(each, each) for each in map(stem, content_words(text) - STOP - _ANSWERS))
 
 
 def _until_end(text: str) -> str:

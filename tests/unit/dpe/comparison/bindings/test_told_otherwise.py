@@ -20,6 +20,10 @@ pytestmark = [pytest.mark.models, pytest.mark.req("DPE-3")]
         ("The pupils cleaned the old slates.", "The old slates were cleaned by pupils.", "The pupils cleaned the new slates."),
         # two cases of which one is denied
         ("We pass your address to the courier when the parcel is open.", "When the parcel is closed, your address is not passed to the courier.", "When the parcel is closed, your address is passed to the courier."),
+        # the condition of what is told otherwise, the same case, and *in any case* before the condition itself
+        ("The cover lapses if somebody opens the meter, unless the meter leaked more than a litre.", "It survives if the meter leaked more than a litre.", ""),
+        ("A second pump is started when the basin is full.", "A second pump is started whenever the basin is full.", ""),
+        ("The premium is paid only if sales exceed 5,000 units.", "In any case, the premium is paid only if sales exceed 5,000 units.", "In any case, the premium is paid."),
         # a number that is part of a name
         ("Two-door cabins need a ramp, three-door cabins do not.", "Three-door cabins do not need a ramp.", "Two-door cabins do not need a ramp."),
         # a need with an exception, and a claim of its own case

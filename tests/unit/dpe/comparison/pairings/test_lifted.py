@@ -108,3 +108,34 @@ def test_what_makes_no_difference_is_no_condition(source: str, bent: str, faithf
 def test_another_condition_of_the_source_is_left(source: str, claim: str) -> None:
     """What the source itself demands, or says of something else, is no difference that a claim makes."""
     assert not found(source, claim)
+
+
+@pytest.mark.parametrize(
+    ("source", "faithful", "bent"),
+    [
+        ("The school is told only if the parents agree.", "The school is told with the parents' consent.",
+         "The school is told with or without the parents' consent."),
+        ("Staff who work nights get a bonus.", "Night staff get a bonus.", "Staff get a bonus whether or not they work nights."),
+        ("If you feel dizzy, stop the tablets.", "Stop the tablets if you feel dizzy.", "Go on with the tablets even if you feel dizzy."),
+        ("Cyclists may use the ramp as long as no walkers are on it.", "Cyclists may use the ramp if it is free of walkers.",
+         "Cyclists may use the ramp even when walkers are on it."),
+        ("Guests may enter the hall once the alarm is tested.", "Guests may enter the hall after the alarm is tested.",
+         "Guests may enter the hall even before the alarm is tested."),
+    ],
+)  # fmt: skip
+def test_a_condition_in_other_words_is_found_lifted(source: str, faithful: str, bent: str) -> None:
+    """Consent for agreement, who does something, what is stopped in a case, what must not be so, and what comes first."""
+    assert found(source, faithful) == []
+    assert len(found(source, bent)) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "claim"),
+    [
+        ("The lift works if the mains fail.", "The lift works even if the mains fail."),
+        ("If it snows, the ferry runs and the bus does not.", "The ferry runs even if it snows."),
+    ],
+)
+def test_what_holds_in_the_case_itself_is_not_lifted(source: str, claim: str) -> None:
+    """*Even if* only stresses a case in which the source says that it holds."""
+    assert found(source, claim) == []

@@ -1,0 +1,1 @@
+"""Conditions widened, narrowed or waived between a claim and its source, in other words."""
