@@ -19,6 +19,7 @@ from interlock.dpe.comparison.bindings.relations.order import Order, orders
 from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, Parted, parted
 from interlock.dpe.comparison.bindings.stretches.pieces import Piece, pieces, whole
 from interlock.dpe.comparison.bindings.stretches.ties import NONE, Ties, ties
+from interlock.dpe.comparison.bindings.told.assertions import NOTHING, ToldSentence, told
 from interlock.dpe.values.frames import STOP
 
 
@@ -45,6 +46,7 @@ class ReadSentence:
     needs: tuple[StatedNeed, ...] = ()
     events: tuple[ToldEvent, ...] = ()
     counts: tuple[Count, ...] = ()
+    told: ToldSentence = NOTHING
 
     @cached_property
     def bag(self) -> frozenset[str]:
@@ -53,7 +55,7 @@ class ReadSentence:
 
     def as_record(self) -> ReadSentence:
         """Return it without what only a sentence has: a record's fields are no clauses beside each other."""
-        return replace(self, parted=WHOLE, ties=NONE)
+        return replace(self, parted=WHOLE, ties=NONE, told=NOTHING)
 
 
 def passage(sentence: Any) -> ReadSentence:
@@ -66,5 +68,5 @@ def passage(sentence: Any) -> ReadSentence:
     single = whole(sentence)
     return ReadSentence(
         sentence.text.strip(), framed, limits(sentence), held, word, content, clauses=found,
-        orders=orders(sentence), causes=causes(sentence), needs=needs(sentence), events=events(sentence), counts=counts(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
+        orders=orders(sentence), causes=causes(sentence), needs=needs(sentence), events=events(sentence), counts=counts(sentence), told=told(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
     )  # fmt: skip
