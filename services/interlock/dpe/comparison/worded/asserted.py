@@ -137,7 +137,10 @@ def _opposed(case: _Case, source: Assertion, its: frozenset[str]) -> Iterator[tu
         return
     if _of_other_dates(claim, source) or not _one_time(claim, source) or not _one_mood(claim, source):
         return
-    if not source.case <= claim.words | claim.case | case.known:
+    known = claim.words | claim.case | claim.narrowed | case.known
+    if not source.case <= known or 2 * len(source.narrowed & known) < len(source.narrowed):
+        return
+    if (claim.case | claim.narrowed) & (source.case | source.narrowed) and claim.unmet is not source.unmet:
         return
     for pivot in _common(claim, source):
         own = claim.words - claim.borrowed - {pivot} - _GENERAL - _STATES
@@ -183,21 +186,26 @@ def _about(case: _Case, source: Assertion, its: frozenset[str], pivot: str) -> f
         len(shared) > 1 and stated <= claim.words
     ):
         return shared
-    if not stated and pivot in claim.actors & source.things and claim.words - {pivot} <= _STATES:
-        return frozenset({pivot})  # *the mine was abandoned*, *the mine is in use*
+    if stated <= claim.words and pivot in claim.actors & source.things and claim.words - source.words <= _STATES:
+        return shared | {pivot}  # *the mine was abandoned*, *the mine is in use*
     whole = (case.whole & its) - {pivot}
     loose = claim.pronoun or source.pronoun or not source.actors
     return whole if loose and len(whole) >= max(_MANY, _HALF * min(len(case.whole), len(its))) else frozenset()
 
 
 def _of_other_dates(claim: Assertion, source: Assertion) -> bool:
-    """Whether both clauses name months or days of the week, and none of them is of both."""
-    mine, its = claim.words & (_MONTHS | _DAYS), source.words & (_MONTHS | _DAYS)
-    return bool(mine and its) and mine.isdisjoint(its)
+    """Whether both clauses have figures, or name months or days, and none of them is of both."""
+    mine, its = claim.words - claim.borrowed, source.words - source.borrowed
+    sorts = (frozenset(filter(_is_figure, mine | its)), _MONTHS | _DAYS)
+    return any(mine & sort and its & sort and mine.isdisjoint(its & sort) for sort in sorts)
+
+
+def _is_figure(word: str) -> bool:
+    return word[:1].isdigit()
 
 
 def _is_date(word: str) -> bool:
-    return any(c.isdigit() for c in word) or word in _MONTHS
+    return _is_figure(word) or word in _MONTHS
 
 
 def _is_of_all(claim: Assertion, source: Assertion, shared: frozenset[str]) -> bool:
@@ -254,6 +262,10 @@ def _common(claim: Assertion, source: Assertion) -> Iterator[str]:
 
 
 def _one_time(claim: Assertion, source: Assertion) -> bool:
+    spans = claim.spans ^ source.spans
+    for one, other in ((claim, source), (source, claim)):
+        if spans & one.spans and (other.spans or ("since" in one.spans and other.past) or one.past is not False):
+            return "since" in one.spans and not other.spans and not other.past
     return claim.past is None or source.past is None or claim.past is source.past
 
 

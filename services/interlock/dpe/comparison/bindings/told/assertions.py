@@ -27,13 +27,16 @@ from interlock.dpe.comparison.bindings.told.clauses import (
 )
 from interlock.dpe.comparison.bindings.told.kin import meaning, meaning_of
 from interlock.dpe.comparison.bindings.told.tempers import (
+    cases,
     denied_before,
+    is_case,
+    is_denied_case,
     is_helped,
     is_limited,
     mood,
     must_not,
-    opens_case,
     past,
+    spans,
     times,
 )
 from interlock.dpe.text.wordlists import word_set
@@ -55,7 +58,7 @@ class Assertion:
 
     ``against`` are the words of phrases whose polarity is not the clause's, ``excepted`` those of its exceptions, ``things`` those of
     which it says that there are none, and ``using`` those it has something with. ``heads`` are the nouns that it is about, ``actors``
-    its subject and ``objects`` what its verb governs. ``case``: what holds when it does. ``limited``: it holds in one case only.
+    its subject and ``objects`` what its verb governs. ``case``: what holds when it does, or does not where that is ``unmet``; ``narrowed``: of which of its things. ``limited``: it holds in one case only.
     ``qualified`` has its nouns with what qualifies them, and ``listed`` those of them that stand in a list,
     and ``borrowed`` the words that it is read with from another sentence.
     """
@@ -72,6 +75,9 @@ class Assertion:
     objects: frozenset[str]
     times: frozenset[str]
     case: frozenset[str]
+    narrowed: frozenset[str]
+    unmet: bool
+    spans: frozenset[str]
     modality: str
     past: bool | None
     limited: bool
@@ -129,6 +135,7 @@ def _assertion(verb: Any, before: list[Assertion]) -> Assertion:
     )
     if verb.dep_ == "conj":
         denied += denied_before(verb, shares=shared is not None)
+    held = cases(chain)
     walked = list(walk(verb, chain, base))
     said = [(t, flip) for t, flip in walked if tells(t) and (t not in chain or (t is main and base is None))]
     event = "" if base == "" else meaning_of(base) if base else _event(main)
@@ -152,11 +159,14 @@ def _assertion(verb: Any, before: list[Assertion]) -> Assertion:
         actors=actors,
         objects=frozenset(objects(chain)),
         times=frozenset(times(chain, walked)),
-        case=frozenset(meaning(t) for each in chain for c in each.children if opens_case(c) for t in c.subtree if tells(t)),
+        case=frozenset(meaning(t) for c in held if c.dep_ == "advcl" for t in c.subtree if tells(t)),
+        narrowed=frozenset(meaning(t) for c in held if c.dep_ == "relcl" for t in c.subtree if tells(t)),
+        unmet=is_denied_case(held),
+        spans=frozenset(spans(chain)),
         modality=modality,
         past=shared.past if shared is not None and not is_helped(verb) else past(chain),
         limited=is_limited(chain, norms) or denying.is_open(verb, main),
-        hypothetical=is_hypothetical(verb),
+        hypothetical=is_hypothetical(verb) or is_case(verb),
         pronoun=(not subjects and shared is None) or any(stands_for(s) for s in subjects),
         qualified=frozenset((meaning(t), meaning(t.head)) for t, _ in said if t.dep_ in _QUALIFYING and t.head.pos_ in {"NOUN", "PROPN"}),
         listed=frozenset(meaning(t) for t, _ in said if t.dep_ == "conj" or any(c.dep_ == "conj" for c in t.children)),

@@ -131,6 +131,9 @@ def denials_above(verb: Any) -> int:
     if verb.dep_ == "ccomp" and verb.i > head.i and head.lemma_.lower() in _DISPUTING:
         return 1 + denials_of(head)
     above = head.head
+    judged = [c for c in (head, *head.children) if c.lemma_.lower() in {"true", "case", "correct"}]
+    if verb.dep_ in {"ccomp", "acl"} and verb.i > head.i and judged:
+        return denials_of(head if head.pos_ in {"VERB", "AUX"} else above)
     if (
         verb.dep_ == "relcl"
         and head.dep_ == "attr"

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from interlock.dpe.comparison.bindings.moods import prefers
 from interlock.dpe.comparison.bindings.told import denying
 from interlock.dpe.comparison.bindings.told.clauses import is_head
 from interlock.dpe.text.wordlists import word_set
 
-_CASES = word_set("if when whenever once where unless until before after")
+_CASES = word_set("if when whenever once where unless until before after provided providing")
+_THINGS = frozenset({"nsubj", "nsubjpass", "dobj"})
+_SPANS = word_set("since until till")
 _LIMITS = word_set("only unless until before")
 _TIMES = word_set("after before outside beyond over under above below between than against")
 
@@ -73,11 +76,42 @@ def times(chain: list[Any], walked: list[tuple[Any, bool]]) -> Iterator[str]:
     yield from (
         c.lower_ for each in chain for c in each.children if c.lower_ in _TIMES and c.dep_ in {"prep", "mark", "conj"}
     )
-    yield from ("than" for t, _ in walked if t.lower_ == "than" and t.nbor(-1).lower_ != "rather")
+    yield from ("than" for t, _ in walked if t.lower_ == "than" and _before(t).lower_ != "rather")
 
 
-def opens_case(clause: Any) -> bool:
-    return clause.dep_ == "advcl" and any(c.dep_ in {"mark", "advmod"} and c.lower_ in _CASES for c in clause.children)
+def cases(chain: list[Any]) -> list[Any]:
+    """Return the clauses that say in which case a clause holds: *if it rains*, *as long as it rains*, and *lorries that carry oil*."""
+    around = [c for each in chain for c in each.children]
+    things = (g for c in around if c.dep_ in _THINGS for g in c.children)
+    return [c for c in (*around, *(g for c in around if c.dep_ == "advmod" for g in c.children), *things) if is_case(c)]
+
+
+def is_case(clause: Any) -> bool:
+    """Whether a clause only says in which case another holds, or of which of many."""
+    if clause.dep_ == "advcl":
+        return any(map(_opens_case, clause.children))
+    return clause.dep_ == "relcl" and clause.head.dep_ in _THINGS and _before(clause.left_edge).text != ","
+
+
+def _before(token: Any) -> Any:
+    return token.nbor(-1) if token.i else token
+
+
+def _opens_case(word: Any) -> bool:
+    if word.dep_ not in {"mark", "advmod"}:
+        return False
+    return word.lower_ in _CASES or (word.lower_ == "as" and _before(word).lower_ == "long")
+
+
+def is_denied_case(clauses: list[Any]) -> bool:
+    """Whether a case is denied: *unless it is broken*, *if it is not broken*."""
+    unless = sum(c.lower_ in {"unless", "without"} and c.dep_ == "mark" for each in clauses for c in each.children)
+    return (unless + sum(map(denying.denials_of, clauses))) % 2 == 1
+
+
+def spans(chain: list[Any]) -> Iterator[str]:
+    """Yield the words by which a clause says from when or until when it holds."""
+    yield from (c.lower_ for each in chain for c in each.children if c.lower_ in _SPANS and c.dep_ in {"prep", "mark"})
 
 
 def is_limited(chain: list[Any], norms: int) -> bool:
@@ -86,5 +120,7 @@ def is_limited(chain: list[Any], norms: int) -> bool:
         g for each in chain for c in each.children if not (is_head(c) and c.dep_ != "advcl") for g in (c, *c.children)
     ]
     limits = _LIMITS if norms or any(map(denying.denials_of, chain)) else _LIMITS - {"until"}
+    if any(map(denying.denials_of, chain)) and any(map(prefers, chain)):
+        return True  # not in May but in June
     lost = (t for each in chain for c in each.children if c.dep_ == "prep" for t in c.children)
     return any(t.lower_ in limits for t in near) or any(t.lower_ in {"nothing", "nobody", "none"} for t in lost)
