@@ -90,7 +90,7 @@ def is_case(clause: Any) -> bool:
     """Whether a clause only says in which case another holds, or of which of many."""
     if clause.dep_ == "advcl":
         return any(map(_opens_case, clause.children))
-    return clause.dep_ == "relcl" and clause.head.dep_ in _THINGS and _before(clause.left_edge).text != ","
+    return bool(clause.dep_ == "relcl" and clause.head.dep_ in _THINGS and _before(clause.left_edge).text != ",")
 
 
 def _before(token: Any) -> Any:
@@ -100,13 +100,13 @@ def _before(token: Any) -> Any:
 def _opens_case(word: Any) -> bool:
     if word.dep_ not in {"mark", "advmod"}:
         return False
-    return word.lower_ in _CASES or (word.lower_ == "as" and _before(word).lower_ == "long")
+    return bool(word.lower_ in _CASES or (word.lower_ == "as" and _before(word).lower_ == "long"))
 
 
 def is_denied_case(clauses: list[Any]) -> bool:
     """Whether a case is denied: *unless it is broken*, *if it is not broken*."""
     unless = sum(c.lower_ in {"unless", "without"} and c.dep_ == "mark" for each in clauses for c in each.children)
-    return (unless + sum(map(denying.denials_of, clauses))) % 2 == 1
+    return bool((unless + sum(map(denying.denials_of, clauses))) % 2)
 
 
 def spans(chain: list[Any]) -> Iterator[str]:
