@@ -81,8 +81,8 @@ def bears_out(finding: Misbinding, sentence: ReadSentence, evidence: Evidence) -
                 shared = mine.words & its.words - {pivot}
                 if _contrary(mine, its, pivot, shared):
                     against = max(against, len(shared))
-                else:
-                    agreed = max(agreed, len(shared))
+                elif not mine.stands(pivot):
+                    agreed = max(agreed, len(shared))  # both deny it
     return agreed > against
 
 
