@@ -240,7 +240,7 @@ class Pipeline:
             before = within_reach.derived(before, answer.readings, request)
             return await bound.distortions(
                 bent, evidence, before, readings=answer.readings, parses=answer.parses, envelope=base,
-                known=self.passages, language=self.language, asked=f"{request.query}\n{request.own_words}",
+                known=self.passages, language=self.language, asked=f"{request.query}\n{request.own_words}", query=request.query,
             )  # fmt: skip
 
     async def _citations(

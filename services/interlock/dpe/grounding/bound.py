@@ -30,6 +30,7 @@ from interlock.dpe.comparison.pairings.listed_steps import items, misordered
 from interlock.dpe.comparison.pairings.swapped import swapped
 from interlock.dpe.comparison.replaced.counted import COUNT
 from interlock.dpe.comparison.replaced.spoken import reports
+from interlock.dpe.comparison.worded.asserted import asserted, bears_out
 from interlock.dpe.document import Claim, Distortion, Sentence
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
@@ -66,12 +67,13 @@ async def distortions(
     parses: Mapping[Sentence, Any],
     envelope: Envelope,
     asked: str,
+    query: str,
     known: Passages,
     language: Language,
 ) -> dict[str, tuple[Distortion, ...]]:
     """Return the distortions *before* with the bindings of each claim that its sources contradict.
 
-    *parses* has the parse of each sentence of prose; *asked* is what the user said.
+    *parses* has the parse of each sentence of prose; *asked* is what the user said, *query* the last of it.
     """
     checked = {claim.claim_id for claim in claims}
 
@@ -83,7 +85,10 @@ async def distortions(
                 sources = partial(
                     _evidence, own, evidence, envelope, known=known, language=language, cancelled=cancelled
                 )
-                bound = _without_states(_in_choice(own, reading, parses, sources, cancelled), evidence)
+                question = partial(_question, query, known, language)
+                bound = _without_states(
+                    _in_choice(own, reading, parses, sources, asked=question, cancelled=cancelled), evidence
+                )
                 found |= _without_derived(bound, own, envelope, asked)
         if envelope.cut.records:
             records = scopes(envelope)
@@ -176,6 +181,8 @@ def _in_choice(
     reading: ChoiceReading,
     parses: Mapping[Sentence, Any],
     read: Callable[[Collection[str]], Evidence],
+    *,
+    asked: Callable[[], Sequence[ReadSentence]],
     cancelled: Cancelled,
 ) -> dict[str, tuple[Distortion, ...]]:
     told = {reading.sentences[claim.sentence_index] for claim in claims} & parses.keys()
@@ -191,14 +198,21 @@ def _in_choice(
             break
         parts = [c for c in claims if reading.sentences[c.sentence_index] == sentence]
         for finding in compare(told_by, sources, mentioned):
+            if finding.type == NEGATION_FLIP and finding.slot == "predicate" and bears_out(finding, told_by, sources):
+                continue
             found.setdefault(_teller(parts, finding).claim_id, []).append(_distortion(finding))
     listed = [passages[each] for each in items(reading.sentences) if each in passages]
     crossed = () if cancelled() else (*swapped(list(passages.values()), sources), *misordered(listed, sources))
     for told_by, finding in crossed:
         parts = [c for c in claims if passages.get(reading.sentences[c.sentence_index]) is told_by]
-        known = found.setdefault(_teller(parts, finding).claim_id, [])
-        if all(each.type != finding.type for each in known):
-            known.append(_distortion(finding))
+        _add(found, _teller(parts, finding), finding)
+    whole = [(n, _passage(parses[s])) for n, s in enumerate(reading.sentences) if s in parses]
+    for told_by, finding in () if cancelled() else asserted([each for _, each in whole], sources, asked()):
+        at = next(n for n, each in whole if each is told_by)
+        following = [c for c in claims if c.sentence_index >= at]  # *Yes.* is told with what comes behind it
+        first = min((c.sentence_index for c in following), default=at)
+        if parts := [c for c in following if c.sentence_index == first]:
+            _add(found, _teller(parts, finding), finding)
     return {name: tuple(dict.fromkeys(each)) for name, each in found.items()}
 
 
@@ -206,6 +220,18 @@ def _behind(sentence: Sentence, before: Sentence | None, parses: Mapping[Sentenc
     """Return a sentence of an answer, with what it leaves to the one before it."""
     own = _passage(parses[sentence])
     return own if before is None or before not in parses else own.behind(_passage(parses[before]))
+
+
+def _add(found: dict[str, list[Distortion]], claim: Claim, finding: Misbinding) -> None:
+    """Add what is found of a claim, unless something of its sort is found of it already."""
+    known = found.setdefault(claim.claim_id, [])
+    if all(each.type != finding.type for each in known):
+        known.append(_distortion(finding))
+
+
+def _question(query: str, known: Passages, language: Language) -> Sequence[ReadSentence]:
+    """Return the sentences of what the user asked last."""
+    return known.of([query], language.nlp).get(query, ()) if query.strip() else ()
 
 
 def _passage(parse: Any) -> ReadSentence:

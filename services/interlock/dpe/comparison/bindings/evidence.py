@@ -9,11 +9,12 @@ from functools import cached_property
 from interlock.dpe.comparison.bindings import predicates
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, Likeness, key, own_words, same, shared_keys
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
+from interlock.dpe.comparison.bindings.general import GENERAL
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.groupings.group import Grouping
 from interlock.dpe.comparison.groupings.measured import Measures
 from interlock.dpe.comparison.groupings.voices import Voices
-from interlock.dpe.text.wordlists import lines, word_set
+from interlock.dpe.text.wordlists import lines
 
 _COMPARABLE = frozenset({FillerKind.NAME, FillerKind.NOUN})
 
@@ -53,20 +54,6 @@ _SORTS = {
         )
     ),
 }
-GENERAL = frozenset(
-    map(
-        key,
-        word_set(
-            "company firm group organisation organization bank agency institution body team club party side man woman person "
-            "people official country nation city town state region area place site building product device system service "
-            "tool model drug medicine treatment study report paper article author researcher scientist patient victim suspect "
-            "player actor singer star band movie film show event incident accident decision plan project programme program "
-            "scheme measure law rule act bill deal agreement amount number figure sum total lender business corporation "
-            "authority government youngster boy girl"
-        ),
-    )
-)
-"""Nouns that may stand for another filler of the same text."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ from interlock.dpe.comparison.bindings.relations.order import Order, orders
 from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, Parted, parted
 from interlock.dpe.comparison.bindings.stretches.pieces import Piece, pieces, whole
 from interlock.dpe.comparison.bindings.stretches.ties import NONE, Ties, ties
+from interlock.dpe.comparison.bindings.told.assertions import NOTHING, ToldSentence
+from interlock.dpe.comparison.bindings.told.assertions import told as asserted_in
 from interlock.dpe.comparison.stances.held import Stance, stances
 from interlock.dpe.values.frames import STOP
 
@@ -50,6 +52,7 @@ class ReadSentence:
     counts: tuple[Count, ...] = ()
     stances: tuple[Stance, ...] = ()
     told: ToldWhole = UNTOLD
+    asserted: ToldSentence = NOTHING
 
     @cached_property
     def bag(self) -> frozenset[str]:
@@ -67,7 +70,7 @@ class ReadSentence:
 
     def as_record(self) -> ReadSentence:
         """Return it without what only a sentence has: a record's fields are no clauses beside each other."""
-        return replace(self, parted=WHOLE, ties=NONE)
+        return replace(self, parted=WHOLE, ties=NONE, asserted=NOTHING)
 
 
 def passage(sentence: Any) -> ReadSentence:
@@ -80,5 +83,5 @@ def passage(sentence: Any) -> ReadSentence:
     single = whole(sentence)
     return ReadSentence(
         sentence.text.strip(), framed, limits(sentence), held, word, content, clauses=found,
-        orders=orders(sentence), causes=causes(sentence), needs=needs(sentence), events=events(sentence), counts=counts(sentence), told=told_by(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(), stances=stances(sentence),
+        orders=orders(sentence), causes=causes(sentence), needs=needs(sentence), events=events(sentence), counts=counts(sentence), told=told_by(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(), stances=stances(sentence), asserted=asserted_in(sentence),
     )  # fmt: skip

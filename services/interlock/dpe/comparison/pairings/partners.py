@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from interlock.dpe.comparison.bindings import predicates
 from interlock.dpe.comparison.bindings.clauses import SenseBag, sense_of
-from interlock.dpe.comparison.bindings.evidence import GENERAL, Evidence
+from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, key, same
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
+from interlock.dpe.comparison.bindings.general import GENERAL
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.text.wordlists import word_set
 

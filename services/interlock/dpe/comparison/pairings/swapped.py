@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, islice
 
-from interlock.dpe.comparison.bindings.evidence import GENERAL, Evidence
+from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
+from interlock.dpe.comparison.bindings.general import GENERAL
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.bindings.stretches.ties import Tie
 

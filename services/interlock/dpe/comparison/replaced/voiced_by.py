@@ -6,8 +6,9 @@ one by another name, or may have said it too.
 
 from __future__ import annotations
 
-from interlock.dpe.comparison.bindings.evidence import GENERAL, Evidence
+from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
+from interlock.dpe.comparison.bindings.general import GENERAL
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.bindings.predicates import REPORTING
 from interlock.dpe.comparison.bindings.relations.voiced import ToldVoice
