@@ -177,7 +177,7 @@ class Evidence:
         A name is not told from a noun: the one may stand for the other.
         """
         if frozenset({claimed.head, stated.head}) in _COUNTERPARTS and not claimed.words & stated.words:
-            return not self._linked(claimed, stated)
+            return not self.linked(claimed, stated)
         if claimed.kind is not stated.kind or claimed.borrowed or stated.borrowed:
             return False
         if claimed.kind is FillerKind.TIME:
@@ -186,7 +186,7 @@ class Evidence:
 
     def _other_thing(self, claimed: Filler, stated: Filler) -> bool:
         mine, its = own_words(claimed, stated)
-        if not mine or not its or self._linked(claimed, stated):
+        if not mine or not its or self.linked(claimed, stated):
             return False
         if claimed.words & stated.deep or stated.words & claimed.deep:
             return self._of_a_series(claimed, stated, mine, its)
@@ -251,7 +251,7 @@ class Evidence:
         others = one.slots.keys() & other.slots.keys() - {slot}
         return any(not any(same(f, g) for f in one.slots[each] for g in other.slots[each]) for each in others)
 
-    def _linked(self, one: Filler, other: Filler) -> bool:
+    def linked(self, one: Filler, other: Filler) -> bool:
         """Whether a source says that two fillers are one thing."""
         pairs = (self._equated[number] for number in self._by_equated.may_be(one))
         return any((near(a, one) and near(r, other)) or (near(a, other) and near(r, one)) for a, r in pairs)

@@ -73,6 +73,8 @@ _CONVERSE = MappingProxyType(
         "receive": ("give", (("agent", "to"), ("from", "agent"))),
         "belong to": ("own", (("agent", "object"), ("to", "agent"))),
         "work for": ("employ", (("agent", "object"), ("for", "agent"))),
+        "lease from": ("lease", (("agent", "to"), ("from", "agent"))),
+        "rent from": ("rent", (("agent", "to"), ("from", "agent"))),
         "report to": ("supervise", (("agent", "object"), ("to", "agent"))),
         "lose to": ("beat", (("agent", "object"), ("to", "agent"))),
         "result from": (CAUSE, (("agent", "object"), ("from", "agent"))),

@@ -28,6 +28,7 @@ from interlock.dpe.comparison.pairings.ranked import ranked
 from interlock.dpe.comparison.pairings.realised import realised
 from interlock.dpe.comparison.pairings.reordered import reordered
 from interlock.dpe.comparison.pairings.traded import traded
+from interlock.dpe.comparison.pairings.transferred import transferred
 from interlock.dpe.comparison.replaced.bounded import bounded
 from interlock.dpe.comparison.replaced.counted import counted
 from interlock.dpe.comparison.replaced.excluded import excluded
@@ -56,6 +57,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         found.append(_within(other, claimed))
     for rule in (
         contrasted,
+        transferred,
         crossed_actors,
         crossed_values,
         traded,
