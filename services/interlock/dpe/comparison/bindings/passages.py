@@ -16,6 +16,7 @@ from interlock.dpe.comparison.bindings.relations.events import ToldEvent, events
 from interlock.dpe.comparison.bindings.relations.needs import StatedNeed, needs
 from interlock.dpe.comparison.bindings.relations.norms import Normed, norms
 from interlock.dpe.comparison.bindings.relations.order import Order, orders
+from interlock.dpe.comparison.bindings.relations.shifts import Shift, Standing, shifts, standings
 from interlock.dpe.comparison.bindings.relations.transfers import Transfer, transfers
 from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, Parted, parted
 from interlock.dpe.comparison.bindings.stretches.pieces import Piece, pieces, whole
@@ -47,6 +48,8 @@ class ReadSentence:
     events: tuple[ToldEvent, ...] = ()
     counts: tuple[Count, ...] = ()
     transfers: tuple[Transfer, ...] = ()
+    shifts: tuple[Shift, ...] = ()
+    standings: tuple[Standing, ...] = ()
 
     @cached_property
     def bag(self) -> frozenset[str]:
@@ -68,5 +71,5 @@ def passage(sentence: Any) -> ReadSentence:
     single = whole(sentence)
     return ReadSentence(
         sentence.text.strip(), framed, limits(sentence), held, word, content, clauses=found,
-        orders=orders(sentence), causes=causes(sentence), needs=needs(sentence), events=events(sentence), counts=counts(sentence), transfers=transfers(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
+        orders=orders(sentence), causes=causes(sentence), needs=needs(sentence), events=events(sentence), counts=counts(sentence), transfers=transfers(sentence), shifts=shifts(sentence), standings=standings(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(),
     )  # fmt: skip

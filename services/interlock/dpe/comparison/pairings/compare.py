@@ -39,6 +39,7 @@ from interlock.dpe.comparison.replaced.rated import rated
 from interlock.dpe.comparison.replaced.spoken import spoken
 from interlock.dpe.comparison.worded.alone import one_or_both
 from interlock.dpe.comparison.worded.routes import turned_route
+from interlock.dpe.comparison.worded.shifted import shifted
 from interlock.dpe.comparison.worded.spared import bound_though_spared
 
 
@@ -74,6 +75,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         counted,
         excluded,
         turned_route,
+        shifted,
         one_or_both,
         bound_though_spared,
         rated,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from interlock.dpe.comparison.bindings.clauses import sense
@@ -10,6 +11,7 @@ from interlock.dpe.text.wordlists import word_set
 
 PERSONAL = word_set("he she it they him her them")
 _RELATIVE = word_set("who which that")
+_CLAUSES = frozenset({"ROOT", "conj", "advcl", "ccomp", "xcomp", "relcl", "acl", "pcomp", "parataxis", "dep"})
 _MOST_STEPS = 4
 
 
@@ -61,5 +63,13 @@ def _fits(pronoun: Any, noun: Any) -> bool:
     if pronoun.lower_ in {"they", "them"}:
         return True
     if noun.tag_ in {"NNS", "NNPS"}:
-        return noun.pos_ == "PROPN" and pronoun.lower_ == "it"
-    return noun.pos_ == "PROPN" or pronoun.lower_ == "it"
+        return bool(noun.pos_ == "PROPN" and pronoun.lower_ == "it")
+    return bool(noun.pos_ == "PROPN" or pronoun.lower_ == "it")
+
+
+def own_tokens(head: Any) -> Iterator[Any]:
+    """Yield the tokens that a verb governs without those of other clauses."""
+    for child in head.children:
+        if child.pos_ not in {"VERB", "AUX"} or child.dep_ not in _CLAUSES:
+            yield child
+            yield from own_tokens(child)

@@ -13,12 +13,11 @@ from typing import Any
 from interlock.dpe.comparison.bindings.clauses import sense
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, fillers, key, members, named
 from interlock.dpe.comparison.bindings.moods import is_negated
-from interlock.dpe.comparison.bindings.relations.pronouns import PERSONAL, antecedent, subject_of
+from interlock.dpe.comparison.bindings.relations.pronouns import PERSONAL, antecedent, own_tokens, subject_of
 from interlock.dpe.text.wordlists import lines, word_set
 
 HANDS, PAYS, BACK, TELLS = "hands", "pays", "back", "tells"
 _PARTIES = frozenset({FillerKind.NAME, FillerKind.NOUN})
-_CLAUSES = frozenset({"ROOT", "conj", "advcl", "ccomp", "xcomp", "relcl", "acl", "pcomp", "parataxis", "dep"})
 _OF_WHICH = word_set("which whom that")
 _OBJECTS = frozenset({"dobj", "dative", "obj"})
 _PURSES = word_set("payout account salary wage wages pension budget pocket deposit profit share fund funds purse")
@@ -66,7 +65,7 @@ def _of_verb(verb: Any) -> Iterator[Transfer]:
     ordered = any(c.dep_ == "xcomp" for c in verb.children)  # *told to wait* says who is asked, not who hears of it
     if verb.pos_ != "VERB" or is_negated(verb) or ordered:
         return
-    own = sorted(_own(verb), key=lambda t: int(t.i))
+    own = sorted(own_tokens(verb), key=lambda t: int(t.i))
     back = any(t.lower_ == "back" for t in own)
     ends = {end: _WORDS.get((lemma, end), "") for end in ("giver", "receiver")}
     if back or (lemma == "take" and _behind(own, "from")):
@@ -134,14 +133,6 @@ def _of_noun(noun: Any) -> Iterator[Transfer]:
     for end, kind in ends.items():
         giver, receiver = (subject, partner) if end == "giver" else (partner, subject)
         yield from _made(kind, giver, receiver, [], noun)
-
-
-def _own(head: Any) -> Iterator[Any]:
-    """Yield the tokens that a verb governs without those of other clauses."""
-    for child in head.children:
-        if child.pos_ not in {"VERB", "AUX"} or child.dep_ not in _CLAUSES:
-            yield child
-            yield from _own(child)
 
 
 def _behind(own: list[Any], preposition: str) -> Any:
