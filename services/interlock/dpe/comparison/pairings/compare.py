@@ -41,6 +41,7 @@ from interlock.dpe.comparison.worded.alone import one_or_both
 from interlock.dpe.comparison.worded.routes import turned_route
 from interlock.dpe.comparison.worded.shifted import shifted
 from interlock.dpe.comparison.worded.spared import bound_though_spared
+from interlock.dpe.comparison.worded.stood import stood
 
 
 def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]) -> list[Misbinding]:
@@ -76,6 +77,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         excluded,
         turned_route,
         shifted,
+        stood,
         one_or_both,
         bound_though_spared,
         rated,

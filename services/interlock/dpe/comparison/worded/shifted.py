@@ -39,7 +39,7 @@ def _stayed(
     """Yield where a claim puts something, and where the source moved it from there."""
     if not its.moved or _names(claim, its.new[0]):
         return
-    for mine in claim.standings:
+    for mine in (each for each in claim.standings if each.plain):
         if not _is_one(mine.where, its.old) or _is_one(mine.where, its.new[0]) or not _holds_then(mine, its):
             continue
         if mine.about & its.about - its.old.all and not _is_told(mine, its, source, evidence):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from interlock.dpe.comparison.bindings import predicates
 from interlock.dpe.comparison.bindings.clauses import sense
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, fillers
 from interlock.dpe.comparison.bindings.moods import is_negated
@@ -52,13 +53,19 @@ class Shift:
 
 @dataclass(frozen=True)
 class Standing:
-    """A place or party in which, or to which, a clause puts what it is about. ``now``: it is so, and was not only once."""
+    """A place or party in which, or to which, a clause puts what it is about. ``now``: it is so, and was not only once.
+
+    ``plain``: its sentence neither denies nor tells of what was before, and ``denied``: it denies something. ``event``: the verb that puts it there, empty for a noun.
+    """
 
     where: Filler
     towards: bool
     now: bool
     later: bool
     about: frozenset[str]
+    plain: bool = True
+    event: str = ""
+    denied: bool = False
 
 
 def shifts(sentence: Any) -> tuple[Shift, ...]:
@@ -80,13 +87,16 @@ def shifts(sentence: Any) -> tuple[Shift, ...]:
 
 
 def standings(sentence: Any) -> tuple[Standing, ...]:
-    """Return where the clauses of a parsed sentence put what they are about; nothing of one that tells of what was before, or denies."""
+    """Return where the clauses of a parsed sentence put what they are about; nothing of a very long one, or a question."""
     lows = {t.lower_ for t in sentence}
-    if not 0 < len(sentence) <= _LONGEST or "|" in sentence.text or lows & (_PAST | _NOT | _OLD) or "?" in lows:
+    if not 0 < len(sentence) <= _LONGEST or "|" in sentence.text or "?" in lows:
         return ()
+    plain = not lows & (_PAST | _NOT | _OLD)
     about = _senses(sentence)
     return tuple(
-        Standing(f, towards, _is_now(verb, lows), _is_later(verb), about - f.all)
+        Standing(
+            f, towards, _is_now(verb, lows), _is_later(verb), about - f.all, plain, _event(t.head), bool(lows & _NOT)
+        )
         for t in sentence
         if (towards := t.lower_ in _TOWARDS) or t.lower_ in _IN
         for verb in (_verb_of(t),)
@@ -153,6 +163,12 @@ def _by_default(sentence: Any, chunks: Sequence[tuple[int, Filler]], about: froz
         new, old = tuple(f for within, f in named if within), [f for within, f in named if not within]
         if new and len(old) == 1:
             yield Shift(old[0], new, about)
+
+
+def _event(head: Any) -> str:
+    """Return the sense of the verb that a phrase stands by; nothing of one that may be of anything."""
+    general = head.pos_ != "VERB" or head.lemma_.lower() in predicates.LIGHT
+    return "" if general else sense(head)
 
 
 def _verb_of(preposition: Any) -> Any:
