@@ -16,8 +16,8 @@ from interlock.dpe.comparison.bindings.relations.events import ToldEvent, events
 from interlock.dpe.comparison.bindings.relations.needs import StatedNeed, needs
 from interlock.dpe.comparison.bindings.relations.norms import Normed, norms
 from interlock.dpe.comparison.bindings.relations.order import Order, orders
-from interlock.dpe.comparison.bindings.relations.shifts import Shift, Standing, shifts, standings
-from interlock.dpe.comparison.bindings.relations.transfers import Transfer, transfers
+from interlock.dpe.comparison.bindings.relations.shifts import Shift, StatedPlace, shifts, standings
+from interlock.dpe.comparison.bindings.relations.transfers import Handover, transfers
 from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, Parted, parted
 from interlock.dpe.comparison.bindings.stretches.pieces import Piece, pieces, whole
 from interlock.dpe.comparison.bindings.stretches.ties import NONE, Ties, ties
@@ -47,9 +47,9 @@ class ReadSentence:
     needs: tuple[StatedNeed, ...] = ()
     events: tuple[ToldEvent, ...] = ()
     counts: tuple[Count, ...] = ()
-    transfers: tuple[Transfer, ...] = ()
+    transfers: tuple[Handover, ...] = ()
     shifts: tuple[Shift, ...] = ()
-    standings: tuple[Standing, ...] = ()
+    standings: tuple[StatedPlace, ...] = ()
 
     @cached_property
     def bag(self) -> frozenset[str]:

@@ -11,7 +11,7 @@ from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, same
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
-from interlock.dpe.comparison.bindings.relations.transfers import TELLS, Transfer
+from interlock.dpe.comparison.bindings.relations.transfers import TELLS, Handover
 from interlock.dpe.text.wordlists import word_set
 
 _SPEAKING = frozenset(map(predicates.canonical, predicates.REPORTING | word_set("ask order instruct advise answer agree refuse request write"))) - {
@@ -40,7 +40,7 @@ def transferred(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     return None
 
 
-def _is_turned(mine: Transfer, its: Transfer, evidence: Evidence) -> bool:
+def _is_turned(mine: Handover, its: Handover, evidence: Evidence) -> bool:
     """Whether two transfers are of one thing, as far as both name it, and each party is at the other end."""
     if not (_matches(mine.giver, its.receiver, evidence) and _matches(mine.receiver, its.giver, evidence)):
         return False
@@ -57,7 +57,7 @@ def _speaks(giver: Filler, evidence: Evidence) -> bool:
     )
 
 
-def _supports(mine: Transfer, straight: Transfer, turned: Transfer) -> bool:
+def _supports(mine: Handover, straight: Handover, turned: Handover) -> bool:
     """Whether a source's transfer the claim's way may be the claim's: not where it is of another thing than the turned one's."""
     other = bool(mine.thing and straight.thing) and not mine.thing & straight.thing
     return not (other and mine.thing & turned.thing)

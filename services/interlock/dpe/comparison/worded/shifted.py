@@ -12,7 +12,7 @@ from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, same
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
-from interlock.dpe.comparison.bindings.relations.shifts import Shift, Standing
+from interlock.dpe.comparison.bindings.relations.shifts import Shift, StatedPlace
 from interlock.dpe.text.patterns import pattern
 
 _BACK = pattern(
@@ -46,12 +46,12 @@ def _stayed(
             yield mine.where, its.new[0]
 
 
-def _holds_then(mine: Standing, its: Shift) -> bool:
+def _holds_then(mine: StatedPlace, its: Shift) -> bool:
     """Whether a claim speaks of the time after the move: of one that is still to come, it must do so itself."""
     return mine.towards or (mine.later if its.later else mine.now)
 
 
-def _is_told(mine: Standing, its: Shift, source: ReadSentence, evidence: Evidence) -> bool:
+def _is_told(mine: StatedPlace, its: Shift, source: ReadSentence, evidence: Evidence) -> bool:
     """Whether another sentence of the sources has the place and what the claim says of it."""
     told = mine.about - its.old.all
     return any(

@@ -11,7 +11,7 @@ from interlock.dpe.comparison.bindings.evidence import Evidence, near
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
-from interlock.dpe.comparison.bindings.relations.shifts import Standing
+from interlock.dpe.comparison.bindings.relations.shifts import StatedPlace
 
 _MOSTLY = 0.5
 
@@ -32,7 +32,7 @@ def stood(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     return None
 
 
-def _told(mine: Standing, evidence: Evidence) -> Iterator[tuple[Standing, ReadSentence]]:
+def _told(mine: StatedPlace, evidence: Evidence) -> Iterator[tuple[StatedPlace, ReadSentence]]:
     """Yield where the one sentence of the sources that tells of an event puts it, where it tells of one place only."""
     about = [each for each in evidence.passages if mine.event in each.bag]
     if len(about) != 1:
@@ -50,7 +50,7 @@ def _are_two(one: Filler, other: Filler, evidence: Evidence) -> bool:
     return not evidence.lies_in(one, other)
 
 
-def _is_close(mine: Standing, its: Standing, claim: ReadSentence, source: ReadSentence) -> bool:
+def _is_close(mine: StatedPlace, its: StatedPlace, claim: ReadSentence, source: ReadSentence) -> bool:
     """Whether a claim says little else than the source, with something besides the event, and names not the source's place too."""
     told = mine.about - mine.where.all - {mine.event}
     shared = told & (its.about | source.bag)
@@ -62,7 +62,7 @@ def _is_known(place: Filler, evidence: Evidence) -> bool:
     return any(place.text.casefold() in each.text.casefold() for each in evidence.passages)
 
 
-def _may_be_there(mine: Standing, source: ReadSentence, evidence: Evidence) -> bool:
+def _may_be_there(mine: StatedPlace, source: ReadSentence, evidence: Evidence) -> bool:
     """Whether another sentence has the place with more of the claim's words than its name."""
     return any(
         each is not source and mine.where.words <= each.content and len(each.bag & mine.about - mine.where.all) > 1

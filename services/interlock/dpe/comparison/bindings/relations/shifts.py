@@ -52,7 +52,7 @@ class Shift:
 
 
 @dataclass(frozen=True)
-class Standing:
+class StatedPlace:
     """A place or party in which, or to which, a clause puts what it is about. ``now``: it is so, and was not only once.
 
     ``plain``: its sentence neither denies nor tells of what was before, and ``denied``: it denies something. ``event``: the verb that puts it there, empty for a noun.
@@ -86,7 +86,7 @@ def shifts(sentence: Any) -> tuple[Shift, ...]:
     )
 
 
-def standings(sentence: Any) -> tuple[Standing, ...]:
+def standings(sentence: Any) -> tuple[StatedPlace, ...]:
     """Return where the clauses of a parsed sentence put what they are about; nothing of a very long one, or a question."""
     lows = {t.lower_ for t in sentence}
     if not 0 < len(sentence) <= _LONGEST or "|" in sentence.text or "?" in lows:
@@ -94,7 +94,7 @@ def standings(sentence: Any) -> tuple[Standing, ...]:
     plain = not lows & (_PAST | _NOT | _OLD)
     about = _senses(sentence)
     return tuple(
-        Standing(
+        StatedPlace(
             f, towards, _is_now(verb, lows), _is_later(verb), about - f.all, plain, _event(t.head), bool(lows & _NOT)
         )
         for t in sentence

@@ -29,7 +29,7 @@ _LONGEST = 60
 
 
 @dataclass(frozen=True)
-class Transfer:
+class Handover:
     """What passes from one to another: its kind, both parties, the senses of the thing and of the verb, and where it stands."""
 
     kind: str
@@ -53,14 +53,14 @@ def _words() -> dict[tuple[str, str], str]:
 _WORDS = _words()
 
 
-def transfers(sentence: Any) -> tuple[Transfer, ...]:
+def transfers(sentence: Any) -> tuple[Handover, ...]:
     """Return the transfers of a parsed sentence, a spaCy span, in which both parties are named; none of a very long one."""
     if not 0 < len(sentence) <= _LONGEST or sentence.text.rstrip().endswith("?"):
         return ()
     return tuple(each for token in sentence for each in (*_of_verb(token), *_of_noun(token)))
 
 
-def _of_verb(verb: Any) -> Iterator[Transfer]:
+def _of_verb(verb: Any) -> Iterator[Handover]:
     lemma = verb.lemma_.lower()
     ordered = any(c.dep_ == "xcomp" for c in verb.children)  # *told to wait* says who is asked, not who hears of it
     if verb.pos_ != "VERB" or is_negated(verb) or ordered:
@@ -111,17 +111,17 @@ def _goal(kind: str, target: Any, told: list[Any], own: list[Any]) -> tuple[Any,
     return (told[0], [behind[p] for p in ("for", "with") if p in behind]) if alone else (None, [])
 
 
-def _made(kind: str, giver: Any, receiver: Any, things: list[Any], verb: Any) -> Iterator[Transfer]:
+def _made(kind: str, giver: Any, receiver: Any, things: list[Any], verb: Any) -> Iterator[Handover]:
     one, other = _party(giver, verb), _party(receiver, verb)
     if one is None or other is None:
         return
     told = [t for thing in things if thing is not None for member in members(thing) for t in (member, *member.children)]
     thing = frozenset(sense(t) for t in told if t.pos_ in {"NOUN", "PROPN"} or (t.like_num and t.pos_ == "NUM"))
     money = any(t.lower_ in _MONEY or t.text in "$€£¥" for t in told)
-    yield Transfer(PAYS if kind == HANDS and money else kind, one, other, thing, sense(verb), int(verb.i))
+    yield Handover(PAYS if kind == HANDS and money else kind, one, other, thing, sense(verb), int(verb.i))
 
 
-def _of_noun(noun: Any) -> Iterator[Transfer]:
+def _of_noun(noun: Any) -> Iterator[Handover]:
     """Yield what somebody is called that gives or receives: *Orla is a tenant of the parish*."""
     ends = {end: kind for end in ("giver", "receiver") if (kind := _WORDS.get((noun.lemma_.lower(), f"{end}-noun")))}
     first = next((a for a in (noun, *noun.ancestors) if a.dep_ != "conj"), noun)
