@@ -164,7 +164,7 @@ class Evidence:
         A name is not told from a noun: the one may stand for the other.
         """
         if frozenset({claimed.head, stated.head}) in _COUNTERPARTS and not claimed.words & stated.words:
-            return not self._linked(claimed, stated)
+            return not self.linked(claimed, stated)
         if claimed.kind is not stated.kind or claimed.borrowed or stated.borrowed:
             return False
         if claimed.kind is FillerKind.TIME:
@@ -173,13 +173,13 @@ class Evidence:
 
     def _other_thing(self, claimed: Filler, stated: Filler) -> bool:
         mine, its = own_words(claimed, stated)
-        if not mine or not its or self._linked(claimed, stated):
+        if not mine or not its or self.linked(claimed, stated):
             return False
         if claimed.words & stated.deep or stated.words & claimed.deep:
             return self._of_a_series(claimed, stated, mine, its)
         known = [place for place in self._places(claimed) if agree(claimed, place[3]) and not same(place[3], stated)]
         if claimed.kind is FillerKind.NAME:
-            return bool(known) and _are_two_names(claimed, stated)
+            return bool(known) and _are_two_names(claimed, stated) and not self.lies_in(claimed, stated)
         return any(self._told_apart(place, stated) for place in known)
 
     def _other_time(self, claimed: Filler, stated: Filler) -> bool:
@@ -238,10 +238,24 @@ class Evidence:
         others = one.slots.keys() & other.slots.keys() - {slot}
         return any(not any(same(f, g) for f in one.slots[each] for g in other.slots[each]) for each in others)
 
-    def _linked(self, one: Filler, other: Filler) -> bool:
+    def linked(self, one: Filler, other: Filler) -> bool:
         """Whether a source says that two fillers are one thing."""
         pairs = (self._equated[number] for number in self._by_equated.may_be(one))
         return any((near(a, one) and near(r, other)) or (near(a, other) and near(r, one)) for a, r in pairs)
+
+    @cached_property
+    def _texts(self) -> tuple[str, ...]:
+        return tuple(each.text.casefold() for each in self.passages)
+
+    def lies_in(self, one: Filler, other: Filler) -> bool:
+        """Whether a source names one of two places right behind the other, as that which it lies in: *Lyon, France*; no list of both."""
+        names = one.text.casefold(), other.text.casefold()
+        written = [f"{a}{joint}{b}" for a, b in (names, names[::-1]) for joint in (", ", " (", " in ")]
+        return any(
+            each in text and not text.partition(each)[2].startswith((",", " and ", " or ", " & "))
+            for text in self._texts
+            for each in written
+        )
 
     def together(self, one: Filler, other: Filler, rival: BoundFrame) -> bool:
         """Whether a frame of another predicate and sentence than *rival* has both fillers, so that it may say what a claim says."""

@@ -18,6 +18,8 @@ from interlock.dpe.comparison.bindings.relations.linked import told as told_by
 from interlock.dpe.comparison.bindings.relations.needs import StatedNeed, needs
 from interlock.dpe.comparison.bindings.relations.norms import Normed, norms
 from interlock.dpe.comparison.bindings.relations.order import Order, orders
+from interlock.dpe.comparison.bindings.relations.shifts import Shift, StatedPlace, shifts, standings
+from interlock.dpe.comparison.bindings.relations.transfers import Handover, transfers
 from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, Parted, parted
 from interlock.dpe.comparison.bindings.stretches.pieces import Piece, pieces, whole
 from interlock.dpe.comparison.bindings.stretches.ties import NONE, Ties, ties
@@ -53,6 +55,9 @@ class ReadSentence:
     stances: tuple[Stance, ...] = ()
     told: ToldWhole = UNTOLD
     asserted: ToldSentence = NOTHING
+    transfers: tuple[Handover, ...] = ()
+    shifts: tuple[Shift, ...] = ()
+    standings: tuple[StatedPlace, ...] = ()
 
     @cached_property
     def bag(self) -> frozenset[str]:
@@ -83,5 +88,5 @@ def passage(sentence: Any) -> ReadSentence:
     single = whole(sentence)
     return ReadSentence(
         sentence.text.strip(), framed, limits(sentence), held, word, content, clauses=found,
-        orders=orders(sentence), causes=causes(sentence), needs=needs(sentence), events=events(sentence), counts=counts(sentence), told=told_by(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(), stances=stances(sentence), asserted=asserted_in(sentence),
+        orders=orders(sentence), causes=causes(sentence), needs=needs(sentence), events=events(sentence), counts=counts(sentence), transfers=transfers(sentence), shifts=shifts(sentence), standings=standings(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(), told=told_by(sentence), stances=stances(sentence), asserted=asserted_in(sentence),
     )  # fmt: skip

@@ -73,6 +73,8 @@ _CONVERSE = MappingProxyType(
         "receive": ("give", (("agent", "to"), ("from", "agent"))),
         "belong to": ("own", (("agent", "object"), ("to", "agent"))),
         "work for": ("employ", (("agent", "object"), ("for", "agent"))),
+        "lease from": ("lease", (("agent", "to"), ("from", "agent"))),
+        "rent from": ("rent", (("agent", "to"), ("from", "agent"))),
         "report to": ("supervise", (("agent", "object"), ("to", "agent"))),
         "lose to": ("beat", (("agent", "object"), ("to", "agent"))),
         "result from": (CAUSE, (("agent", "object"), ("from", "agent"))),
@@ -86,6 +88,13 @@ _CONVERSE = MappingProxyType(
         "leave from": ("leave", (("from", "object"),)),
         "depart from": ("leave", (("from", "object"),)),
         "due to": (CAUSE, (("to", "agent"),)),
+        "ask for": ("request", (("for", "object"),)),
+        "call for": ("demand", (("for", "object"),)),
+        "interfere with": ("disturb", (("with", "object"),)),
+        "object to": ("oppose", (("to", "object"),)),
+        "wait for": ("await", (("for", "object"),)),
+        "decide on": ("decide", (("on", "object"),)),
+        "rule on": ("decide", (("on", "object"),)),
         "include in": ("include", (("in", "agent"),)),
         "charge to": ("pay", (("agent", ""), ("to", "agent"))),
         "charge": ("pay", (("agent", "to"), ("object", "agent"))),
@@ -106,7 +115,7 @@ def verb_of(noun: str) -> str:
 
 def converse(word: str, slots: frozenset[str]) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return the predicate that a converse one is read as, and how its slots are renamed: A sells to B, B buys from A."""
-    for slot in ("to", "for", "from", "in", "on"):
+    for slot in ("to", "for", "from", "in", "on", "with"):
         if slot in slots and f"{word} {slot}" in _CONVERSE:
             return _CONVERSE[f"{word} {slot}"]
     return _CONVERSE.get(word, (word, ()))

@@ -80,14 +80,25 @@ def _crossings(claim: PredicateFrame, source: PredicateFrame) -> Iterator[tuple[
         yield from _crossed_roles(claim, source)
         return
     slots = [slot for slot in claim.slots if slot not in _FREE]
+    apart = _are_of_two_things(claim, source)
     for one in slots:
         for other in slots:
             if one >= other or one not in source.slots or other not in source.slots:
+                continue
+            if apart and "object" not in {one, other}:
                 continue
             for mine in claim.slots[one]:
                 for its in claim.slots[other]:
                     if _trade_places(mine, its, source, one, other):
                         yield one, source.slots[one][0], mine
+
+
+def _are_of_two_things(claim: PredicateFrame, source: PredicateFrame) -> bool:
+    """Whether an event is done to another thing: one sells another pears, who sells him bees."""
+    mine, its = claim.slots.get("object", ()), source.slots.get("object", ())
+    if not mine or not its or not all(f.kind in {FillerKind.NAME, FillerKind.NOUN} for f in (*mine, *its)):
+        return False
+    return not any(f.all & g.all for f in mine for g in its)
 
 
 def _crossed_roles(claim: PredicateFrame, source: PredicateFrame) -> Iterator[tuple[str, Filler, Filler]]:
@@ -159,7 +170,10 @@ def _replaced(claim: PredicateFrame, source: BoundFrame, evidence: Evidence) -> 
         return
     mine, stated = claim.slots[slot][0], source.frame.slots[slot][0]
     held = [claim.slots[each][0] for each in anchors]
-    if _is_noted(claim, source) or any(evidence.together(mine, each, source) for each in held):
+    recipient = slot == "object" and any(
+        agree(mine, f) for f in source.frame.slots.get("to", ())
+    )  # *lends Ann the van*
+    if recipient or _is_noted(claim, source) or any(evidence.together(mine, each, source) for each in held):
         return
     yield _finding(slot, stated, mine, claim, source)
 

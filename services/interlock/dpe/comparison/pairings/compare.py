@@ -28,6 +28,7 @@ from interlock.dpe.comparison.pairings.ranked import ranked
 from interlock.dpe.comparison.pairings.realised import realised
 from interlock.dpe.comparison.pairings.reordered import reordered
 from interlock.dpe.comparison.pairings.traded import traded
+from interlock.dpe.comparison.pairings.transferred import transferred
 from interlock.dpe.comparison.replaced.bounded import bounded
 from interlock.dpe.comparison.replaced.counted import counted
 from interlock.dpe.comparison.replaced.excluded import excluded
@@ -51,7 +52,9 @@ from interlock.dpe.comparison.widened.refused import refused
 from interlock.dpe.comparison.widened.waived import waived
 from interlock.dpe.comparison.worded.alone import one_or_both
 from interlock.dpe.comparison.worded.routes import turned_route
+from interlock.dpe.comparison.worded.shifted import shifted
 from interlock.dpe.comparison.worded.spared import bound_though_spared
+from interlock.dpe.comparison.worded.stood import stood
 
 
 def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]) -> list[Misbinding]:
@@ -69,6 +72,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         found.extend(without_told_causes([_within(other, claimed)], claimed, evidence))
     for rule in (
         contrasted,
+        transferred,
         crossed_actors,
         crossed_values,
         traded,
@@ -86,6 +90,8 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         counted,
         excluded,
         turned_route,
+        shifted,
+        stood,
         one_or_both,
         bound_though_spared,
         rated,

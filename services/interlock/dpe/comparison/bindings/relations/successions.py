@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.dpe.comparison.bindings.fillers import Filler, named
+from interlock.dpe.comparison.bindings.fillers import Filler, key, named
+from interlock.dpe.comparison.bindings.relations.pronouns import PERSONAL, antecedent
 from interlock.dpe.comparison.bindings.slots import Slots
 from interlock.dpe.text.wordlists import word_set
 
@@ -12,7 +13,9 @@ SUCCEED = "take the place of"
 _REPLACING = word_set("replace succeed supersede")
 _HANDING = word_set("hand pass")
 _STANDING = word_set("step stand come fill deputise deputize substitute")
-_PLACES = word_set("charge command control lead role place job office post position duty class reins")
+_PLACES = frozenset(
+    map(key, word_set("charge command control lead role place job office post position duty class reins"))
+)
 _AFTER = word_set("successor replacement")
 _BEFORE = word_set("predecessor")
 
@@ -38,7 +41,15 @@ def succession(verb: Any, slots: Slots) -> dict[str, tuple[Filler, ...]]:
         come, gone = agent, slots["for"]
     elif lemma == "be":
         come, gone = _named_so(verb)
+    come, gone = _who(come, verb), _who(gone, verb)
     return {"agent": come, "object": gone} if come and gone else {}
+
+
+def _who(filled: tuple[Filler, ...], verb: Any) -> tuple[Filler, ...]:
+    """Return whom a pronoun stands for, where only one can be meant: *Ann led the unit until May; then Bo took over from her*."""
+    pronoun = next((t for t in verb.subtree if t.lower_ in PERSONAL and [f.text for f in filled] == [t.text]), None)
+    noun = antecedent(pronoun, verb) if pronoun is not None else None
+    return named(noun)[:1] if noun is not None else filled
 
 
 def _behind(verb: Any, preposition: str) -> tuple[Filler, ...]:
