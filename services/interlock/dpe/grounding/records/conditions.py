@@ -18,6 +18,10 @@ _DENYING = word_set(
 _LONGEST = 4
 _SWITCHING = word_set("is are was were be been turned switched set stays stay remains remain kept left")
 _PREPOSITIONS = word_set("on off")
+_MEANWHILE = word_set("still now currently already also again always presently permanently")
+_NEEDING = word_set("need needs require requires")
+_OF_PLAIN = ("enabled", "allowed", "included", "available", "open", "online", "visible", "accessible", "approved")
+"""Conditions, by their first word, in which a key that is only *yes* or *no* may be told."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,10 @@ def _sides() -> dict[tuple[str, ...], tuple[int, bool]]:
             for phrase in words.split("="):
                 found.setdefault(tuple(phrase.split()), (number, not side))
     return found
+
+
+OFF = _sides()[("off",)][0]
+"""The condition of what is switched."""
 
 
 def sides(words: Sequence[str]) -> list[Side]:
@@ -59,8 +67,17 @@ def _is_preposition(words: Sequence[str], place: int, size: int) -> bool:
     """Whether *on* or *off* switches nothing: *on the route*, *off the coast*."""
     if size > 1 or words[place] not in _PREPOSITIONS:
         return False
-    before, after = words[max(0, place - 1) : place], words[place + 1 : place + 2]
+    before = [word for word in words[:place] if word not in _MEANWHILE][-1:]
+    after = words[place + 1 : place + 2]
     return len(words) > 1 and (not _SWITCHING.intersection(before) or bool(after and after[0] in {"the", "a", "an"}))
+
+
+def tells_plain(side: Side, words: Sequence[str]) -> bool | None:
+    """Return what a side says of a key that is only *yes* or *no*; ``None`` for another condition: *wifi is optional*."""
+    if all(words[place] in _NEEDING for place in side.places):
+        return True  # you need a label
+    plain = {_sides()[(word,)][0] for word in _OF_PLAIN}
+    return side.positive if side.condition in plain else None
 
 
 def denials(found: Sequence[Token]) -> int:

@@ -9,12 +9,15 @@ from collections.abc import Iterator, Sequence
 
 from interlock.dpe.comparison.cues import DATE_SHIFTED
 from interlock.dpe.document import Distortion
-from interlock.dpe.grounding.records.grids import Cell, Grid
+from interlock.dpe.grounding.records.grids import Grid
 from interlock.dpe.grounding.records.segments import Segment
 from interlock.dpe.grounding.records.words import Token, named, stems_in
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import Value, same
 from interlock.dpe.values.reckoning.weekdays import days_in
+
+_LETTERS = 3
+_SHORT = {name: n for n, name in enumerate(["mon", "tue", "wed", "thu", "fri", "sat", "sun"])}
 
 
 def days_and_dates(grid: Grid, segment: Segment, row: int, grids: Sequence[Grid]) -> Iterator[Distortion]:
@@ -25,7 +28,8 @@ def days_and_dates(grid: Grid, segment: Segment, row: int, grids: Sequence[Grid]
     for column, cell in zip(grid.columns, grid.rows[row].cells, strict=True):
         if cell is None or not named(stems, column.stems):
             continue
-        if cell.items and _weekdays(text) - _of_items(cell) and all(days_in(item) for item in cell.items):
+        listed = {_SHORT.get(item.casefold()[:_LETTERS]) for item in cell.items}
+        if listed and None not in listed and _weekdays(text) - listed:
             yield Distortion(DATE_SHIFTED, cell.written, text, grid.fact_id, slot=column.noun)
         own = [value for value in cell.values if _is_day(value)]
         if len(own) == len(told) == 1 and not same(own[0], told[0]) and _is_of_another(told[0], grid, grids):
@@ -42,10 +46,6 @@ def _is_day(value: Value) -> bool:
 
 def _weekdays(text: str) -> frozenset[int]:
     return frozenset[int]().union(*(each.days for each in days_in(text)))
-
-
-def _of_items(cell: Cell) -> frozenset[int]:
-    return frozenset[int]().union(*(_weekdays(item) for item in cell.items))
 
 
 def _is_of_another(told: Value, grid: Grid, grids: Sequence[Grid]) -> bool:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from interlock.dpe.grounding.records.conditions import Side, denials, sides
+from interlock.dpe.grounding.records.conditions import OFF, Side, denials, sides, tells_plain
 from interlock.dpe.grounding.records.grids import Grid
 from interlock.dpe.grounding.records.segments import Segment
 from interlock.dpe.grounding.records.words import named, says, stems_in
+from interlock.dpe.text.wordlists import word_set
 
 MOST_MEANT = 1
 _LEAST_SIDED = 2
+_LIMITING = word_set("only exclusively solely")
 
 
 def of_condition(grid: Grid, place: int) -> Side | None:
@@ -48,24 +50,25 @@ def told(grid: Grid, place: int, segment: Segment) -> bool | None:
     """Return whether a segment says that a field holds, or ``None`` where that is not sure."""
     column, side = grid.columns[place], of_condition(grid, place)
     words = [token for token in segment.tokens if token.is_word]
-    if denials(words) > 1:
+    if denials(words) > 1 or (len(grid.rows) == 1 and _LIMITING.intersection(segment.words)):
         return None
     denied = bool(denials(words))
     of_key = {n for n, token in enumerate(words) if any(says(token.stem, each) for each in column.stems)}
     spoken = [each for each in sides(segment.words) if not each.places <= of_key]
+    if "off" in segment.words and not any(each.condition == OFF for each in spoken):
+        return None
     if side is not None:
         own = [each for each in spoken if each.condition == side.condition]
-        if column.stems and len({each.condition for each in spoken}) > 1:
-            own = []  # *public access is off*: the word is a part of the name
-            spoken = [each for each in spoken if each.condition != side.condition]
-        if own:
+        others = [each for each in spoken if each.condition != side.condition]
+        if own and not (column.stems and others):  # *public access is off*: the word is a part of the name
             return ((own[0].positive == side.positive) != denied) if len({o.positive for o in own}) == 1 else None
-        if len({each.condition for each in spoken}) == 1:
-            return spoken[0].positive != denied
-        return None if spoken or not column.stems else not denied
+        spoken = others
+        if not spoken and not column.stems:
+            return None
     if len({(each.condition, each.positive) for each in spoken}) > MOST_MEANT:
         return None
-    return (spoken[0].positive if spoken else True) != denied
+    positive = tells_plain(spoken[0], segment.words) if spoken else True
+    return None if positive is None else positive != denied
 
 
 def strange(

@@ -64,7 +64,7 @@ class Held:
                         "none",
                         written(segment),
                         grid.fact_id,
-                        slot=column.noun,
+                        slot=_slot(grid, each.row, place),
                     )
             elif not holds and _is_counted(cell) and _denies_key(segment, column):
                 yield Distortion(
@@ -72,14 +72,14 @@ class Held:
                     cell.written,
                     written(segment),
                     grid.fact_id,
-                    slot=column.noun,
+                    slot=_slot(grid, each.row, place),
                 )
-            elif cell.positive is not None and rest <= _MOST_STRANGE:
+            elif cell.positive is not None and rest <= _MOST_STRANGE and (_is_plain(cell) or sides(segment.words)):
                 if cell.positive == holds:
                     yield text_of(grid, each.row)
                 else:
                     yield Distortion(
-                        NEGATION_FLIP, cell.written, written(segment), grid.fact_id, slot=column.noun
+                        NEGATION_FLIP, cell.written, written(segment), grid.fact_id, slot=_slot(grid, each.row, place)
                     )  # fmt: skip
 
     def _told_elsewhere(self, grid: Grid, row: int, place: int, segment: Segment) -> bool:
@@ -179,6 +179,16 @@ def _of_sibling(grid: Grid, row: int, place: int, segment: Segment) -> bool:
     return own is not None and own.absent and any(
         same(value, theirs) for cell in others if cell is not None for theirs in cell.values for value in stated
     )  # fmt: skip
+
+
+def _slot(grid: Grid, row: int, place: int) -> str:
+    """Return what a finding is about: the key, which is the row of an object that stands as a column."""
+    return grid.rows[row].name if grid.turned and len(grid.columns) == 1 else grid.columns[place].noun
+
+
+def _is_plain(cell: Cell) -> bool:
+    """Whether a field says *yes* or *no*. What is *closed* or *free* is told by words for that."""
+    return cell.written.casefold() in {"yes", "no", "y", "n"}
 
 
 def _is_counted(cell: Cell) -> bool:

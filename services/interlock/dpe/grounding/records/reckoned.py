@@ -84,8 +84,8 @@ def with_told(settled: Reckoning | None, verdict: Verdict, claim: Claim) -> Reck
         return settled
     shown = settled or Reckoning(frozenset(), (), supported=False)
     if verdict.moved:
-        known = {(one.type, one.slot) for one in shown.moved}
-        new = tuple(one for one in verdict.moved if (one.type, one.slot) not in known)
+        known = {one.slot for one in shown.moved if one.slot}
+        new = tuple(one for one in verdict.moved if one.slot not in known)
         return replace(shown, moved=(*shown.moved, *new), supported=False)
     shown = replace(shown, moved=tuple(one for one in shown.moved if one.type != NEGATION_FLIP))
     counts = {number for count, whole, _ in count_of(claim.text.lower().split()) for number in (count, whole)}

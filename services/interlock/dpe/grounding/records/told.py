@@ -80,7 +80,8 @@ class Told:
         whole = bool(judged) and all(judged) and not moved
         figures, self._figures = self._figures, frozenset()
         self._lead = text.rstrip().endswith(":") and self._last is not None
-        return Verdict(tuple(dict.fromkeys(moved)), tuple(dict.fromkeys(premises)), whole, figures)
+        once = {(each.type, each.slot): each for each in reversed(moved)}
+        return Verdict(tuple(reversed(once.values())), tuple(dict.fromkeys(premises)), whole, figures)
 
     def _item(self, text: str) -> tuple[Grid, int, Segment, list[Mention], bool] | None:
         """Return what a list item that begins with the name of a row says by the sentence above the list."""
