@@ -29,7 +29,7 @@ def amounts(
     grid: Grid, segment: Segment, rows: Sequence[Mention], columns: Sequence[int]
 ) -> Iterator[Distortion | str | frozenset[str]]:
     """Yield the figures of a segment that are another field's or another row's; of rows that all have theirs, the text and figures."""
-    if set(segment.words) & _COMPARED or count_of(segment.words):
+    if not any(map(_figure, segment.tokens)) or set(segment.words) & _COMPARED or count_of(segment.words):
         return
     if len(rows) == 1:
         yield from _before_key(grid, segment, rows[0])
@@ -71,6 +71,8 @@ def _contrasted(grid: Grid, segment: Segment, row: Mention) -> Iterator[Distorti
     stems = stems_in([token for n, token in enumerate(segment.tokens) if n not in row.places])
     cells = grid.rows[row.row].cells
     told = [figure for token in segment.tokens if (figure := _figure(token))]
+    if len(told) != 1:
+        return
     for one, mine in enumerate(grid.columns):
         for other, theirs in enumerate(grid.columns):
             apart, beside = mine.stems - theirs.stems, theirs.stems - mine.stems
@@ -79,7 +81,7 @@ def _contrasted(grid: Grid, segment: Segment, row: Mention) -> Iterator[Distorti
             if not _alone(stems, apart, beside) or _alone(stems, beside, apart):
                 continue
             wrong = _figures(cells[other]) - _figures(cells[one])
-            if len(told) == 1 and told[0] in wrong and len(_figures(cells[one])) == 1:
+            if told[0] in wrong and len(_figures(cells[one])) == 1:
                 yield _changed(grid, row.row, one, told[0])
 
 

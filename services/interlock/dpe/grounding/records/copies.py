@@ -18,7 +18,7 @@ from interlock.dpe.grounding.tables import objects
 from interlock.dpe.grounding.tables.record import Field, Pairs, Record
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.keys import Key, read_key
-from interlock.dpe.values.quantities import same
+from interlock.dpe.values.quantities import comparable, same
 
 _PIECE = pattern(r'"((?:[^"\\]|\\.){0,200})"|(-?\d[\d.]{0,30}(?:[eE][+-]?\d{1,3})?)|(true|false|null)|([{}\[\]:,])')
 _KEYED = pattern(r'"[^"\n]{1,60}"\s*:')
@@ -168,7 +168,13 @@ def _kind(own: Cell, told: Cell, others: Sequence[Cell]) -> str:
         return NEGATION_FLIP if own.positive != told.positive and own.condition == told.condition else ""
     if _alike(own, told) or not any(_alike(told, each) for each in others):
         return ""
+    if bool(own.values) != bool(told.values) or (own.values and not _are_comparable(own, told)):
+        return ""  # a dose in tablets told in milligrams
     return NUMBER_CHANGED if told.values else ENTITY_SUBSTITUTED
+
+
+def _are_comparable(own: Cell, told: Cell) -> bool:
+    return any(comparable(one, other) for one in own.values for other in told.values)
 
 
 def _alike(one: Cell, other: Cell) -> bool:

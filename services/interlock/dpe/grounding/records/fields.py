@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from interlock.dpe.grounding.records.conditions import OFF, Side, denials, sides, tells_plain
 from interlock.dpe.grounding.records.grids import Grid
 from interlock.dpe.grounding.records.segments import Segment
-from interlock.dpe.grounding.records.words import named, says, stems_in
+from interlock.dpe.grounding.records.words import beginnings, begins, named, says, stems_in
 from interlock.dpe.text.wordlists import word_set
 
 MOST_MEANT = 1
@@ -32,10 +32,13 @@ def meant(grid: Grid, segment: Segment, apart: Collection[int]) -> list[int]:
     own = [token for n, token in enumerate(segment.tokens) if n not in apart]
     stems = stems_in(own)
     conditions = {each.condition for each in sides(segment.words)}
+    first = beginnings(own)
     found: dict[int, int] = {}
     for place, column in enumerate(grid.columns):
         if column.stems and column.stems <= grid.kinds and len(grid.columns) > 1:
             continue  # the word for a row: *two of the stops*
+        if not conditions and not (column.stems and begins(column.stems, first)):
+            continue
         side = of_condition(grid, place)
         by_side = side is not None and side.condition in conditions
         if column.stems and named(stems, column.stems):

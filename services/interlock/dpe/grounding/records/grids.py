@@ -6,7 +6,7 @@ whose fields are all of one sort by its keys, *for N2 and N5*: both stand a seco
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -21,7 +21,8 @@ from interlock.dpe.values.extraction import read
 from interlock.dpe.values.keys import Key
 from interlock.dpe.values.quantities import Value
 
-MOST_CELLS = 4000
+MOST_CELLS, MOST_GRIDS = 600, 40
+"""Of more cells or grids nothing is held against each sentence: the time that it takes grows with both."""
 _BRACKETS = pattern(r"\s*\([^()]{0,60}\)")
 _EMPTY = frozenset({"none", "n/a", "-", "–", "—", "null", "nil"})
 _NAMING = frozenset(
@@ -47,7 +48,7 @@ _NAMING = frozenset(
 )
 _LONGEST_NAME, _MOST_OF_ITEM = 8, 4
 _LISTING = pattern(r",\s+and\s+|,\s+|\s+and\s+")
-_LEAST_ALIKE = 2
+_LEAST_ALIKE, _MOST_FEATURES = 2, 60
 _STATEFUL = frozenset(
     ["status", "state", "flag", "is", "has", "have", "with", "needed", "allowed", "possible", "option"]
 )
@@ -122,13 +123,13 @@ def _grids(envelope: Envelope) -> tuple[Grid, ...]:
 def of_records(records: Sequence[tuple[str, Record]]) -> tuple[Grid, ...]:
     """Return the grids of records, each given with the id of its fact."""
     groups: dict[tuple[str, str, str, str], list[Record]] = defaultdict(list)
-    cells = 0
     for fact_id, record in records:
-        cells += len(record.fields) + len(record.absent)
-        if cells <= MOST_CELLS:
-            first = "" if record.kind or record.subject or not record.fields else record.fields[0].key.noun
-            around = " ".join(each.stated for each in record.subject)
-            groups[fact_id, record.kind, around, first].append(record)
+        first = "" if record.kind or record.subject or not record.fields else record.fields[0].key.noun
+        around = " ".join(each.stated for each in record.subject)
+        groups[fact_id, record.kind, around, first].append(record)
+    cells = sum(len(record.fields) + len(record.absent) for _, record in records)
+    if cells > MOST_CELLS or len(groups) > MOST_GRIDS:
+        return ()
     found: list[Grid] = []
     called = _called(records)
     for (fact_id, kind, _, _), members in groups.items():
@@ -159,9 +160,8 @@ def _with_names(grid: Grid, called: Mapping[tuple[str, str], str]) -> Grid:
 
 def _grid(fact_id: str, kind: str, members: Sequence[Record]) -> Grid:
     keys = list(dict.fromkeys(key for each in members for key in _keys(each)))
-    rows = tuple(
-        Row(_labels(n, members), tuple(_cell(key, each) for key in keys), _name(each)) for n, each in enumerate(members)
-    )
+    labels = _labels(members)
+    rows = tuple(Row(labels[n], tuple(_cell(key, each) for key in keys), _name(each)) for n, each in enumerate(members))
     heads = members[0].fields[0].key.noun if len(members) > 1 and not kind and members[0].fields else ""
     section = " ".join(each.value for each in members[0].subject if not each.key.noun)
     own = frozenset(content(section)) if section else frozenset()
@@ -186,7 +186,7 @@ def _turned(grid: Grid, members: Sequence[Record]) -> list[Grid]:
                      texts=grid.texts)]  # fmt: skip
     named = members[0].fields[0].key.noun if members[0].fields else ""
     heads = [n for n, key in enumerate(grid.columns) if key.noun != named]
-    if members[0].kind or len(heads) < _LEAST_ALIKE or not _are_alike(grid, heads):
+    if members[0].kind or len(members) > _MOST_FEATURES or len(heads) < _LEAST_ALIKE or not _are_alike(grid, heads):
         return []
     names = _own_labels([[_BRACKETS.sub("", grid.columns[n].noun)] for n in heads])
     rows = tuple(
@@ -265,17 +265,16 @@ def _of_words(noun: str) -> Column:
     return Column(noun, stems, own[0] if own else None)
 
 
-def _labels(number: int, members: Sequence[Record]) -> tuple[Label, ...]:
-    """Return the names of a row: its values that are words and that no other row has under that key."""
-    found: list[Label] = []
+def _labels(members: Sequence[Record]) -> list[tuple[Label, ...]]:
+    """Return the names of each row: its values that are words and that no other row has under that key."""
+    found: list[tuple[Label, ...]] = [() for _ in members]
     for place, key in enumerate(dict.fromkeys(each.key for member in members for each in member.fields)):
         held = [next((each for each in member.fields if each.key == key), None) for member in members]
         written = [each.value if each is not None else "" for each in held]
-        if any(each is not None and each.items for each in held):
+        if any(each is not None and each.items for each in held) or not _may_name(key, place, written):
             continue
-        if written[number] and _may_name(key, place, written):
-            found += _own_labels([[each] for each in written])[number]
-    return tuple(found)
+        found = [(*before, *own) for before, own in zip(found, _own_labels([[each] for each in written]), strict=True)]
+    return found
 
 
 def _may_name(key: Key, place: int, written: Sequence[str]) -> bool:
@@ -292,17 +291,15 @@ def _may_name(key: Key, place: int, written: Sequence[str]) -> bool:
 def _own_labels(names: Sequence[Sequence[str]]) -> list[tuple[Label, ...]]:
     """Return the labels of rows, each with the stems that the names of no other row have."""
     stems = [[content(_BRACKETS.sub("", each)) for each in row] for row in names]
-    found = []
-    for number, row in enumerate(names):
-        others = {stem for n, each in enumerate(stems) if n != number for one in each for stem in one}
-        found.append(
-            tuple(
-                Label(written, own, frozenset(own) - others)
-                for written, own in zip(row, stems[number], strict=True)
-                if own
-            )
+    rows = Counter(stem for each in stems for stem in {stem for one in each for stem in one})
+    return [
+        tuple(
+            Label(written, own, frozenset(stem for stem in own if rows[stem] == 1))
+            for written, own in zip(row, stems[number], strict=True)
+            if own
         )
-    return found
+        for number, row in enumerate(names)
+    ]
 
 
 def _name(record: Record) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from interlock.dpe.grounding.placing.words import alike
 from interlock.dpe.grounding.records.conditions import sides
 from interlock.dpe.grounding.records.grids import Grid, Label
-from interlock.dpe.grounding.records.words import Token, says
+from interlock.dpe.grounding.records.words import Token, beginnings, begins, says
 from interlock.dpe.text.wordlists import word_set
 
 _SHORTEST = 3
@@ -29,8 +29,10 @@ class Mention:
 def mentions(grid: Grid, found: Sequence[Token]) -> list[Mention]:
     """Return the rows that a text names, in the order of the text. Of two that share words, the one with more of them."""
     every: list[Mention] = []
+    first = beginnings(found)
     for number, row in enumerate(grid.rows):
-        places = max((_places(label, found, grid) for label in row.labels), key=len, default=frozenset())
+        likely = [label for label in row.labels if _is_likely(label, first)]
+        places = max((_places(label, found, grid) for label in likely), key=len, default=frozenset())
         if places:
             every.append(Mention(number, places))
     kept = [
@@ -39,6 +41,12 @@ def mentions(grid: Grid, found: Sequence[Token]) -> list[Mention]:
         if not any(other is not one and one.places <= other.places and _more(other, one) for other in every)
     ]
     return sorted(kept, key=lambda each: min(each.places))
+
+
+def _is_likely(label: Label, first: frozenset[str]) -> bool:
+    stems = set(label.stems)
+    hit = sum(begins((stem,), first) for stem in stems)
+    return hit == len(stems) or (len(stems) > _FEW and hit >= max(_FEW, _MOST_OF_IT * len(stems)))
 
 
 def _more(one: Mention, other: Mention) -> bool:

@@ -131,8 +131,8 @@ class Told:
         if not rows and not counts:
             rows = _all_of(grid, segment) or self._topic(number, grid, segment)
             apart = frozenset(place for each in rows for place in each.places)
-        rest = self._strange(grid, segment, apart)
         columns = [] if segment.excepts else meant(grid, segment, apart)
+        rest = self._strange(grid, segment, apart) if columns or apart or counts else []
         says_so: bool | None = None
         if not columns and len(rest) <= counts and (counts or apart):
             columns, says_so = self._carried(grid, segment)
@@ -165,8 +165,10 @@ class Told:
         if len(grid.rows) == 1 and not grid.turned:
             return [Mention(0, frozenset())]
         topic = self._topics.get(number)
+        if topic is None or grid.turned:
+            return []
         goes_on = bool(_REFERRING.intersection(segment.words)) or not self._strange(grid, segment, frozenset())
-        return [Mention(topic, frozenset())] if topic is not None and goes_on and not grid.turned else []
+        return [Mention(topic, frozenset())] if goes_on else []
 
     def _parted(
         self, number: int, grid: Grid, segment: Segment, rows: Sequence[Mention], rest: Sequence[str]

@@ -12,7 +12,7 @@ from interlock.dpe.grounding.records.fields import of_condition
 from interlock.dpe.grounding.records.grids import Cell, Grid
 from interlock.dpe.grounding.records.mentions import Mention
 from interlock.dpe.grounding.records.segments import Segment
-from interlock.dpe.grounding.records.words import says, tokens
+from interlock.dpe.grounding.records.words import beginnings, begins, says, tokens
 
 _LEAST_ROWS = 2
 _MOST_WORDS = 4
@@ -34,15 +34,18 @@ def worded(
     if not rows or len(grid.rows) < _LEAST_ROWS:
         return
     apart = frozenset(place for each in rows for place in each.places)
+    first = beginnings(segment.tokens)
     for place in range(len(grid.columns)):
-        heard = _heard(grid, place, segment, apart)
+        heard = _heard(grid, place, segment, apart, first)
         if len(rows) >= _LEAST_ROWS and len(heard) == len(rows):
             yield from _in_turn(grid, place, rows, heard)
         elif len(heard) == 1 and (place in columns or only_there(heard[0][1], grid, place)):
             yield from _of_all(grid, place, segment, rows, heard[0][1])
 
 
-def _heard(grid: Grid, place: int, segment: Segment, apart: Stems | frozenset[int]) -> list[tuple[int, Stems]]:
+def _heard(
+    grid: Grid, place: int, segment: Segment, apart: frozenset[int], first: frozenset[str]
+) -> list[tuple[int, Stems]]:
     """Return the values of a column that a segment has, each with its place, in order; of two within each other the longer."""
     sided = of_condition(grid, place) is not None
     values = {
@@ -52,6 +55,7 @@ def _heard(grid: Grid, place: int, segment: Segment, apart: Stems | frozenset[in
     values = {each - column for each in values} - {frozenset()}
     if len(values) < _LEAST_ROWS:
         return []
+    values = {each for each in values if begins(each, first)}
     found: list[tuple[int, Stems]] = []
     for each in values:
         places = [

@@ -19,6 +19,7 @@ from interlock.dpe.text.wordlists import lines
 from interlock.dpe.values.frames import STOP, ending_cut
 
 _SHORT = 1
+_BEGINNING = 3
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,29 @@ def _synonyms() -> dict[str, frozenset[str]]:
         for each in stems:
             found[each] = found.get(each, frozenset()) | stems
     return found
+
+
+@cache
+def _beginnings() -> dict[str, frozenset[str]]:
+    """Return with which letters the synonyms of words with some first letters begin."""
+    found: dict[str, frozenset[str]] = {}
+    for stem, others in _synonyms().items():
+        own = frozenset(each[:_BEGINNING] for each in others)
+        found[stem[:_BEGINNING]] = found.get(stem[:_BEGINNING], frozenset()) | own
+    return found
+
+
+def beginnings(found: Sequence[Token]) -> frozenset[str]:
+    """Return the first letters of all words that tokens could stand for, so that most others need no closer look."""
+    own = {token.stem[:_BEGINNING] for token in found if token.is_word}
+    words = [token.low for token in found if token.is_word]
+    joined = {(one + other)[:_BEGINNING] for one, other in pairwise(words)}
+    return frozenset(own | joined).union(*(_beginnings().get(each, frozenset()) for each in own))
+
+
+def begins(key: Collection[str], first: Collection[str]) -> bool:
+    """Whether each word of a key begins with some of these letters."""
+    return all(stem[:_BEGINNING] in first for stem in key)
 
 
 def says(stem: str, key: str) -> bool:

@@ -123,3 +123,10 @@ def test_a_copied_row_has_the_cells_of_its_row(source: str, faithful: str, bent:
 def test_what_is_named_otherwise_or_reckoned_is_left_alone(answer: str) -> None:
     """A value that no row has, and a key that no record has, are no exchange."""
     assert found(CREW, answer) == []
+
+
+def test_a_value_in_another_unit_is_no_cell_of_another_row() -> None:
+    """What is told in another unit than its own cell has been reckoned."""
+    rope = "| Rope | Length |\n| --- | --- |\n| Red | 2 coils |\n| Blue | 80 m |"
+    assert found(rope, "Red; Length: 80 m", "Blue; Length: 80 m") == []
+    assert found(rope.replace("2 coils", "40 m"), "Red; Length: 80 m", "Blue; Length: 80 m")
