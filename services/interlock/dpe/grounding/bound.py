@@ -129,9 +129,15 @@ def _wrong_conversions(claim: Claim, shown: ClaimEvidence) -> tuple[Distortion, 
 
 
 def _without_states(found: Distortions, evidence: Mapping[str, ClaimEvidence]) -> dict[str, tuple[Distortion, ...]]:
-    """Return findings without turned predicates where the fields of a record bear out the states of a claim."""
+    """Return findings without turned predicates where the fields of a record bear out the states of a claim, and without any where they
+    bear out all of it.
+    """
     return {
-        name: tuple(one for one in each if one.type != NEGATION_FLIP or not evidence[name].agreed)
+        name: tuple(
+            one
+            for one in each
+            if not evidence[name].agreed or (one.type != NEGATION_FLIP and not evidence[name].calculated)
+        )
         for name, each in found.items()
     }
 

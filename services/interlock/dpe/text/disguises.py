@@ -40,6 +40,7 @@ _PIECE = pattern(r"[\p{L}\p{M}]+|\d+(?:[.,]\d+)*|.")
 _LONGEST_WORD = 20
 _BROKEN_LINES, _WORDS_A_LINE = 4, 3
 _GAIN, _SHIFTED_FROM, _LEAST_WORDS = 0.3, 0.55, 3
+_SHORT_WORD = 2
 _SMALL_WORDS = word_set("a i am an as at be by do go he if in is it me my no of on or so to up us we")
 _NUMBERS_FOR_WORDS = {"15": "is", "17": "it", "45": "as", "50": "so", "70": "to", "4": "a", "411": "all", "175": "its"}
 _OVER = str.maketrans(
@@ -116,6 +117,9 @@ def _shifted_line(text: Text) -> Text:
     if known_share(text.chars) > 1.0 - _GAIN:
         return text
     shifted = codecs.encode(text.chars, "rot13")
+    words = [word.strip(_AROUND) for word in shifted.lower().split()]
+    if not any(len(word) > _SHORT_WORD and _is_known(word) for word in words):
+        return text  # units alone, GB and TB, are TO and GO
     return Text(shifted, text.starts, text.ends) if _is_better(shifted, text.chars) else text
 
 

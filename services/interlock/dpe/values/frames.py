@@ -57,6 +57,11 @@ def stem(word: str) -> str:
     """Return the word without its ending, enough to match its other forms."""
     if word in DIRECTIONS:
         return "±" + DIRECTIONS[word][0]
+    return ending_cut(word)
+
+
+def ending_cut(word: str) -> str:
+    """Return the word without its ending, whether or not it names a direction."""
     word = root(plain(word))
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"

@@ -8,17 +8,16 @@ neither is sure, the models decide alone.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from interlock.dpe.comparison.denials import is_negator
-from interlock.dpe.document import Claim, Distortion, NliScores
+from interlock.dpe.document import Claim, NliScores
 from interlock.dpe.grounding import attribution
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.follows import Followed, following
-from interlock.dpe.grounding.placing.copied_rows import RowVerdict, row_verdict
+from interlock.dpe.grounding.follows import following
+from interlock.dpe.grounding.placing.copied_rows import row_verdict
 from interlock.dpe.grounding.placing.derivations import derived
 from interlock.dpe.grounding.placing.keyed import other_amounts
 from interlock.dpe.grounding.placing.misplaced import (
@@ -31,7 +30,10 @@ from interlock.dpe.grounding.placing.misplaced import (
 )
 from interlock.dpe.grounding.placing.pins import pinned
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, of_texts, scopes
-from interlock.dpe.grounding.placing.states import RecordStates, stated
+from interlock.dpe.grounding.placing.states import stated
+from interlock.dpe.grounding.records.answer import verdicts
+from interlock.dpe.grounding.records.reckoned import Reckoning, figures, with_pins, with_row, with_states, with_told
+from interlock.dpe.grounding.records.told import Verdict
 from interlock.dpe.grounding.support import Vocabulary
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Floats, Inference
@@ -54,7 +56,6 @@ MOST_SAID = 40
 MOST_IN_WORDS = 5
 _PAIR = 2
 MOST_TOKENS_OF_REST = 16
-_FIGURE = re.compile(r"\d[\d.,]*(?<![.,])")
 _OPERATING = frozenset(
     stem(word)
     for word in word_set(
@@ -86,24 +87,10 @@ async def evidence(
     )
     return await language.run(
         lambda cancelled: settle(
-            claims, found, envelope, query=query, own=own, sentences=sentences, cancelled=cancelled
+            claims, found, envelope, query=query, own=own, sentences=sentences, titles=titles, cancelled=cancelled
         ),
         stage="2",
     )
-
-
-@dataclass(frozen=True)
-class Reckoning:
-    """What calculation shows of a claim: the values accounted for, what it takes from another row, whether it is supported."""
-
-    values: frozenset[str]
-    moved: tuple[Distortion, ...]
-    supported: bool
-    premise: str = ""
-    rest: bool = False
-    """Whether the claim counts what its source leaves, or says *not* as a field does, so that its *not* negates no sentence."""
-    agreed: bool = False
-    """Whether the fields of the sources have the states that the claim gives them."""
 
 
 def settle(
@@ -114,6 +101,7 @@ def settle(
     query: str,
     own: str,
     sentences: Mapping[str, str],
+    titles: Collection[str] = (),
     cancelled: Cancelled = lambda: False,
 ) -> dict[str, ClaimEvidence]:
     """Return the evidence with what calculation adds to it. *own* are the user's words, whose values may be operands."""
@@ -127,65 +115,25 @@ def settle(
     around = _around(claims, sentences)
     tabular = {scope.text for scope in known.all if scope.slots}
     reckonings: dict[str, Reckoning] = {}
+    read_now = [claim for claim in claims[:MOST_CLAIMS] if not evidence[claim.claim_id].copied]
+    told = verdicts(read_now, sentences, envelope, known, query, titles=titles)
     for claim in claims[:MOST_CLAIMS]:
         if cancelled():
             break
         if evidence[claim.claim_id].copied:
             continue
         of_states = stated(claim, known)
-        settled = _with_states(
+        settled = with_states(
             _settled(claim, known, said, vocabulary, around[claim.claim_id], agreed=of_states.agree), of_states, claim
         )
-        told = pinned(claim, envelope.facts).with_(following(claim, envelope.facts, f"{query} {own}"))
-        settled = _with_pins(settled, told)
-        settled = _with_row(settled, row_verdict(claim, known))
+        follows = pinned(claim, envelope.facts).with_(following(claim, envelope.facts, f"{query} {own}"))
+        settled = with_row(with_pins(settled, follows), row_verdict(claim, known))
+        settled = with_told(settled, told.get(claim.claim_id, Verdict()), claim)
         if settled is not None:
             reckonings[claim.claim_id] = settled
             found[claim.claim_id] = _with(evidence[claim.claim_id], settled)
     rests = rows | {name for name, reckoned in reckonings.items() if reckoned.rest}
     return {name: replace(each, tabular=each.source in tabular or name in rests) for name, each in found.items()}
-
-
-def _with_states(settled: Reckoning | None, of_states: RecordStates, claim: Claim) -> Reckoning | None:
-    """Return what calculation shows with what the states of fields show: of a claim without values that is all."""
-    if not (of_states.moved or of_states.premises):
-        return settled
-    shown = settled or Reckoning(frozenset(), (), supported=False)
-    if of_states.moved:
-        return replace(shown, moved=(*shown.moved, *of_states.moved), supported=False)
-    bare = all(value.vague for value in read(claim.text).values)
-    borne = of_states.whole and bare and not shown.moved
-    return replace(
-        shown, supported=shown.supported or borne, premise=shown.premise or " ".join(of_states.premises), rest=True,
-        agreed=True,
-    )  # fmt: skip
-
-
-def _with_pins(settled: Reckoning | None, of_pins: Followed) -> Reckoning | None:
-    """Return what is shown with the versions that the sources give to what a claim names, and with its days of the week."""
-    if not (of_pins.settled or of_pins.moved):
-        return settled
-    shown = settled or Reckoning(frozenset(), (), supported=False)
-    return replace(
-        shown, values=shown.values | of_pins.settled, moved=(*shown.moved, *of_pins.moved),
-        supported=shown.supported and not of_pins.moved, rest=shown.rest or of_pins.rest,
-    )  # fmt: skip
-
-
-def _with_row(settled: Reckoning | None, verdict: RowVerdict) -> Reckoning | None:
-    """Return what is shown with what the record of a row says of it."""
-    if not (verdict.moved or verdict.agreeing):
-        return settled
-    shown = settled or Reckoning(frozenset(), (), supported=False)
-    texts = frozenset(
-        text for cell in verdict.agreeing for value in read(cell).values for text in (value.text, *_figures(value.text))
-    )
-    known = {one.type for one in verdict.moved}
-    moved = (*verdict.moved, *(one for one in shown.moved if one.type not in known))
-    return replace(
-        shown, values=shown.values | texts | frozenset(verdict.agreeing), moved=moved, premise=shown.premise or verdict.premise,
-        supported=not moved and (shown.supported or verdict.whole), agreed=shown.agreed or (verdict.whole and not moved),
-    )  # fmt: skip
 
 
 def _answers(cells: Sequence[tuple[str, str]]) -> bool:
@@ -240,7 +188,7 @@ def _settled(
     moved = moved or tuple(other_amounts(reading, values, [values[n] for n in found.made], untold, known))
     keyed = found.stated if text != claim.text else frozenset()  # the unit of a field stands in its key
     shown = found.made | found.bound | keyed if not moved else found.made
-    texts = frozenset(each for n in shown for each in (values[n].text, *_figures(values[n].text)))
+    texts = frozenset(each for n in shown for each in (values[n].text, *figures(values[n].text)))
     nouned = all(_has_noun(reading, values[n], pool) for n in found.bound)
     sure = (
         len(found.covered) == len(values)
@@ -328,15 +276,6 @@ def _is_stated(value: Value, pool: Sequence[Scope]) -> bool:
     if value.words and (value.kind == ORDINAL or small):
         return True  # second; two of them
     return any(holds(value, scope) for scope in pool)
-
-
-def _figures(text: str) -> tuple[str, ...]:
-    """Return the bare figure of a value, as a cell without its unit has it."""
-    found = _FIGURE.search(text)
-    if found is None:
-        return ()
-    figure = found.group()
-    return (figure, figure.rstrip("0").rstrip(".")) if "." in figure else (figure,)
 
 
 def _has_noun(reading: ValuesRead, value: Value, pool: Sequence[Scope]) -> bool:

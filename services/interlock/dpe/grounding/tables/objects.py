@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from interlock.dpe.grounding.tables.record import MOST_RECORDS, Field, Pairs, Record, UnfitError
+from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.keys import Key, read_key
 
 MOST_DEPTH = 12
 _LONGEST_VALUE = 160
 _INHERITED = 4
+_SHORTENED = word_set("dr mr mrs ms prof st sgt rev jr sr v vs no approx dept est fig ed vol")
 _UNIT_KEYS = frozenset({"unit", "units", "currency", "uom"})
 _MEASURED_KEYS = frozenset(
     {"amount", "value", "quantity", "total", "price", "result", "sum", "cost", "balance", "rate"}
@@ -27,20 +29,20 @@ def of_tree(document: Any) -> tuple[Record, ...]:
     return tuple(found) if 0 < len(found) <= MOST_RECORDS else ()
 
 
-def _objects(node: Any, subject: tuple[Field, ...], depth: int) -> Iterator[Record]:
+def _objects(node: Any, subject: tuple[Field, ...], depth: int, kind: str = "") -> Iterator[Record]:
     if depth > MOST_DEPTH:
         raise UnfitError
     if isinstance(node, Pairs):
-        yield from _object(node, subject, depth)
+        yield from _object(node, subject, depth, kind)
     elif isinstance(node, list):
         for child in node:
-            yield from _objects(child, subject, depth + 1)
+            yield from _objects(child, subject, depth + 1, kind)
     elif node is not None:
         text = _scalar(node)
         yield Record((Field(subject[-1].key, text),), subject[:-1]) if subject else Record((Field(Key(""), text),))
 
 
-def _object(node: Pairs, subject: tuple[Field, ...], depth: int) -> Iterator[Record]:
+def _object(node: Pairs, subject: tuple[Field, ...], depth: int, kind: str) -> Iterator[Record]:
     unit = next((_scalar(value) for key, value in node if key.lower() in _UNIT_KEYS and isinstance(value, str)), "")
     fields: list[Field] = []
     absent: list[Key] = []
@@ -60,25 +62,40 @@ def _object(node: Pairs, subject: tuple[Field, ...], depth: int) -> Iterator[Rec
             if isinstance(value, Pairs):
                 nested.append((key, value))
                 continue
-            fields.append(Field(named, _listed([named.written(_scalar(each)) for each in value])))
+            items = tuple(named.written(_scalar(each)) for each in value)
+            fields.append(Field(named, _listed(items), items))
         else:
             fields.append(Field(named, named.written(_scalar(value))))
     if fields or absent:
-        yield Record(tuple(fields), subject, tuple(absent))
+        yield Record(tuple(fields), subject, tuple(absent), kind)
     around = (*subject, *(field for field in fields if not _measures(field)))[:_INHERITED]
+    yield from _within(nested, around, depth)
+
+
+def _within(nested: Sequence[tuple[str, Any]], around: tuple[Field, ...], depth: int) -> Iterator[Record]:
+    """Yield the records of the objects and lists inside an object. A member of a list is of the kind that its key names."""
     for key, value in nested:
         named = read_key(key)
-        yield from _objects(value, around if isinstance(value, list) and not isinstance(value, Pairs)
-                            else (*around, Field(Key(""), named.noun)), depth + 1)  # fmt: skip
+        if isinstance(value, list) and not isinstance(value, Pairs):
+            yield from _objects(value, around, depth + 1, named.noun)
+        else:
+            yield from _objects(value, (*around, Field(Key(""), named.noun)), depth + 1)
 
 
 def _scalar(value: Any) -> str:
     """Return a value as one line. A text of several lines or sentences is no field, and the document is read as text."""
     text = {True: "true", False: "false"}.get(value, value) if isinstance(value, bool) else value
     written = " ".join(str(text).split())
-    if len(written) > _LONGEST_VALUE or re.search(r"[.!?]\s+\S", written):
+    if len(written) > _LONGEST_VALUE:
+        raise UnfitError
+    if any(mark != "." or not _is_short(word) for word, mark in re.findall(r"(\w*)([.!?])\s+\S", written)):
         raise UnfitError
     return written.rstrip(".")
+
+
+def _is_short(word: str) -> bool:
+    """Whether a full stop behind a word ends no sentence: *H. de Boer*, *Dr. Rocha*."""
+    return (len(word) == 1 and word.isupper()) or word.lower() in _SHORTENED
 
 
 def _listed(values: Sequence[str]) -> str:

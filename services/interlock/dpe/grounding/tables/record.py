@@ -12,10 +12,11 @@ MOST_RECORDS = 400
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a record: its key, and its value as text would state it."""
+    """A field of a record: its key, and its value as text would state it. ``items`` are the members of a list."""
 
     key: Key
     value: str
+    items: tuple[str, ...] = ()
 
     @property
     def stated(self) -> str:
@@ -25,11 +26,14 @@ class Field:
 
 @dataclass(frozen=True)
 class Record:
-    """The fields of one object or row. ``subject`` has the fields of the objects around it; ``absent`` are the keys without a value."""
+    """The fields of one object or row. ``subject`` has the fields of the objects around it; ``absent`` are the keys without a value,
+    ``kind`` the key of the list that it is a member of.
+    """
 
     fields: tuple[Field, ...]
     subject: tuple[Field, ...] = ()
     absent: tuple[Key, ...] = ()
+    kind: str = ""
 
     @property
     def sentence(self) -> str:

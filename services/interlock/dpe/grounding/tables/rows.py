@@ -7,10 +7,13 @@ import re
 from collections.abc import Sequence
 
 from interlock.dpe.grounding.tables.record import MOST_RECORDS, Field, ReadSource, Record
+from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.keys import Key, read_key
 
 _LETTER = re.compile(r"[^\W\d_]")
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_SIZE = pattern(r"\s*\([nN] ?= ?\d[\d,]{0,12}\)")
+"""How many a column is of, which is no part of its name: *Placebo (n = 121)*."""
 _DELIMITERS = (",", ";", "\t")
 _OF_TIMES = frozenset({"month", "day", "weekday", "date", "period"})
 _NAMES = (
@@ -59,6 +62,7 @@ def _cells(line: str) -> list[str]:
 
 def as_record(head: Sequence[str], cells: Sequence[str]) -> Record:
     """Return a row as a record. The unit of its first cell holds for cells whose header has none: ``Revenue ($m)``."""
+    head = [_SIZE.sub("", each) for each in head]
     first = read_key(cells[0]) if cells else Key("")
     own = bool(first.before or first.after) and not (head and head[0])
     fields = []

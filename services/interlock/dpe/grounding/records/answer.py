@@ -1,0 +1,115 @@
+"""The sentences of an answer held against the records of its sources, one after the other (SPEC-005 §5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from interlock.dpe.comparison.cues import ENTITY_SUBSTITUTED
+from interlock.dpe.document import Claim, Distortion
+from interlock.dpe.grounding.envelope import Envelope
+from interlock.dpe.grounding.placing.scopes import Scopes
+from interlock.dpe.grounding.records.copies import is_object, of_objects, of_row
+from interlock.dpe.grounding.records.grids import grids
+from interlock.dpe.grounding.records.held import Held
+from interlock.dpe.grounding.records.told import Told, Verdict
+from interlock.dpe.grounding.records.words import content, tokens
+from interlock.dpe.values.cells import cells_of
+
+_LONGEST_ITEM = 6
+
+
+def verdicts(
+    claims: Sequence[Claim],
+    sentences: Mapping[str, str],
+    envelope: Envelope,
+    known: Scopes,
+    query: str,
+    *,
+    titles: Collection[str] = (),
+) -> dict[str, Verdict]:
+    """Return what the records say of each claim's sentence. A finding is that of the claim which has its words."""
+    if not envelope.cut.records:
+        return {}
+    found: dict[str, Verdict] = {}
+    texts = [(scope.fact_id, frozenset(content(scope.text))) for scope in known.all if not scope.slots]
+    own = grids(envelope)
+    for answer in _answers(claims):
+        told = Told(Held(own, texts), tokens(query))
+        lists = _Lists()
+        for _, each in groupby(answer, key=lambda claim: claim.sentence_index):
+            members = list(each)
+            text = sentences.get(members[0].claim_id, members[0].text)
+            row = cells_of(text)
+            if row is not None:
+                found |= _of_claims(members, Verdict(tuple(of_row(*row, own))))
+            elif is_object(text):
+                found |= _of_claims(members, Verdict(tuple(of_objects(text, own))))
+            else:
+                lists.add(text, members[0], title=members[0].claim_id in titles)
+                found |= _of_claims(members, told.of_sentence(text))
+        for heading, items in lists.done():
+            listed = told.of_sentence(f"{heading}: {', '.join(text for text, _ in items[:-1])} and {items[-1][0]}")
+            strange = tuple(one for one in listed.moved if one.type == ENTITY_SUBSTITUTED)
+            for name, verdict in _of_claims([claim for _, claim in items], Verdict(strange)).items():
+                if verdict.moved and not found[name].moved:
+                    found[name] = verdict
+    return found
+
+
+@dataclass
+class _Lists:
+    """The lists of an answer: short items under a short heading."""
+
+    _open: list[tuple[str, Claim]] = field(default_factory=list)
+    _heading: str = ""
+    _found: list[tuple[str, list[tuple[str, Claim]]]] = field(default_factory=list)
+
+    def add(self, text: str, claim: Claim, *, title: bool) -> None:
+        """Take the next sentence: a heading, an item, or what ends a list."""
+        bare = text.strip().rstrip(":")
+        short = len(bare.split()) <= _LONGEST_ITEM and not bare.endswith((".", "!", "?"))
+        if title or text.rstrip().endswith(":"):
+            self._end()
+            self._heading = bare if short else ""
+        elif short and self._heading:
+            self._open.append((bare, claim))
+        else:
+            self._end()
+
+    def done(self) -> list[tuple[str, list[tuple[str, Claim]]]]:
+        """Return each heading with its items."""
+        self._end()
+        return self._found
+
+    def _end(self) -> None:
+        if self._heading and len(self._open) > 1:
+            self._found.append((self._heading, list(self._open)))
+        self._open, self._heading = [], ""
+
+
+def _answers(claims: Sequence[Claim]) -> Iterator[list[Claim]]:
+    """Yield the claims of each output, once for each of its readings."""
+    run: list[Claim] = []
+    for claim in claims:
+        if (run and (run[-1].choice_index, run[-1].output_index) != (claim.choice_index, claim.output_index)) or (
+            run and run[-1].sentence_index > claim.sentence_index
+        ):
+            yield run
+            run = []
+        run.append(claim)
+    if run:
+        yield run
+
+
+def _of_claims(members: Sequence[Claim], verdict: Verdict) -> dict[str, Verdict]:
+    moved: dict[str, list[Distortion]] = {}
+    for each in verdict.moved:
+        words = set(each.claim_value.casefold().split())
+        teller = max(members, key=lambda claim: len(words & set(claim.text.casefold().split())))
+        moved.setdefault(teller.claim_id, []).append(each)
+    return {
+        claim.claim_id: Verdict(tuple(moved.get(claim.claim_id, ())), verdict.premises, verdict.whole, verdict.figures)
+        for claim in members
+    }
