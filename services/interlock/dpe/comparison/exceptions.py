@@ -19,11 +19,20 @@ _BUT = r"except(?:ing)?(?: for| on| in| at)?|excluding|apart from|aside from|oth
 _DETERMINERS = (
     r"(?:(?:the|a|an|one|ones|in|on|of|for|at|my|our|its|those|two|three|four|five|six|seven|eight|nine|ten)\s+)*"
 )
-_INSIDE = pattern(
+_EVERY = (
     r"\b(?:all|every|everyone|everybody|everything|each|any|no|nobody|no one|none|nothing|daily|always|whole|entire)\b"
-    rf"[^.;:]{{0,60}}?[,(]?\s*\b(?:{_BUT}|but)\s+({_DETERMINERS}[\p{{L}}\p{{N}}’'-]+(?:\s+(?-i:[\p{{Lu}}\p{{N}}])[\p{{L}}\p{{N}}’'-]*)*)",
-    ignore_case=True,
 )
+_NAMED = r"[\p{L}\p{N}’'-]+(?:\s+(?-i:[\p{Lu}\p{N}])[\p{L}\p{N}’'-]*)*"
+_INSIDE = (
+    pattern(rf"{_EVERY}[^.;:]{{0,60}}?[,(]?\s*\b(?:{_BUT})\s+({_DETERMINERS}{_NAMED})", ignore_case=True),
+    pattern(rf"{_EVERY}\s+but\s+({_DETERMINERS}{_NAMED})", ignore_case=True),
+    pattern(
+        rf"{_EVERY}(?:\s+[\p{{L}}’'-]+){{1,2}}\s+but\s+((?:(?:the|an?|ones?|those|this|for|in|on|at)\s+{_DETERMINERS}|(?-i:[\p{{Lu}}\p{{N}}])){_NAMED})",
+        ignore_case=True,
+    ),
+)
+"""*All dishes, even the cold ones, except soup*, *everything but soup*, *all dishes but the soup*; elsewhere *but* opens a clause of its own."""
+_RELATIVE = pattern(r"^,?\s*(?:which|who|whose|that)\b([^.;:]*)", ignore_case=True)
 _FIRST = pattern(rf"^(?:{_BUT})\s+([^,.;:]{{2,40}}),\s*([^.;:]+)", ignore_case=True)
 _LAST = pattern(rf"^([^.;:]+?),?\s+(?:{_BUT})\s+([^,.;:]{{2,40}})[.;]?$", ignore_case=True)
 _IF = word_set("if when where that unless in with on for")
@@ -62,6 +71,8 @@ class Excepted:
     rest: frozenset[str]
     denied: bool
     text: str
+    own: frozenset[str] = frozenset()
+    """What a relative clause says of the one alone: *except Voltan, which shares a cabin*."""
 
 
 @lru_cache(maxsize=1024)
@@ -70,21 +81,23 @@ def excepted(sentence: str) -> Excepted | None:
     text = sentence.strip()
     if (found := _FIRST.search(text)) is not None:
         return _excepted(found.group(1), found.group(2), text)
-    if (found := _INSIDE.search(text)) is not None:
+    if (found := next((each for rule in _INSIDE if (each := rule.search(text)) is not None), None)) is not None:
         after = text[found.end(1) :]
-        return _excepted(found.group(1), text[: found.start(1)] + ("" if after.startswith(",") else after), text)
+        alone = _RELATIVE.search(after)
+        own = words_of("x " + alone[1]) - {"x"} if alone is not None else frozenset()
+        return _excepted(found.group(1), text[: found.start(1)] + ("" if after.startswith(",") else after), text, own)
     if (found := _LAST.search(text)) is not None:
         return _excepted(found.group(2), found.group(1), text)
     return None
 
 
-def _excepted(one: str, rest: str, text: str) -> Excepted | None:
+def _excepted(one: str, rest: str, text: str, alone: frozenset[str] = frozenset()) -> Excepted | None:
     first = one.split(maxsplit=1)[0].lower() if one.split() else ""
     words, others = words_of("x " + one) - {"x"}, words_of("x " + rest) - {"x"}
     if first in _IF - {"in", "on", "for"} or not words or not others or has_negator(one):
         return None
     own = words - others - _ONE or words
-    return Excepted(own, others - own, has_negator(rest), text)
+    return Excepted(own, others - own, has_negator(rest), text, alone - others)
 
 
 def tells_exception(claim: str, source: str) -> bool:
@@ -115,7 +128,7 @@ def includes_exception(claim: str, source: str) -> Excepted | None:
 def _includes(clause: str, found: Excepted) -> bool:
     said = words_of("x " + clause) - {"x"}
     others = said - found.one - _OTHERS
-    if _APART.search(clause) is not None:
+    if _APART.search(clause) is not None or others & found.own:
         return False
     near = len(others & found.rest) >= _MOSTLY * len(others)
     return bool(found.one <= said and others and near) and has_negator(clause) is found.denied
