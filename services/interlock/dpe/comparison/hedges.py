@@ -85,8 +85,25 @@ def kept(tokens: Sequence[Lexeme], places: Iterable[int]) -> frozenset[str]:
         found |= {"bound"}
     if any(at(tokens, place).low in _PERMITTED for place in words):
         found |= {"possible"}
+    if any(_supposes(tokens, place) for place in words):
+        found |= {"conditional"}
     found = found | _DOUBTS if found & _DOUBTS else found
     return found | {"expected", "hearsay"} if any(at(tokens, place).low in _SHOULD for place in words) else found
+
+
+def _supposes(tokens: Sequence[Lexeme], index: int) -> bool:
+    """Whether a word opens a condition in other words than *if*: *as long as*, *whenever*, *in case*, *should it rain*."""
+    low, before, after = at(tokens, index).low, at(tokens, index - 1), at(tokens, index + 1)
+    if low == "long":
+        return before.low in {"as", "so"} and after.low == "as"
+    if low == "should":
+        opens = index == 0 or before.kind != WORD or before.low in {"and", "or", "but"}
+        return opens and after.kind == WORD
+    return (
+        low in {"whenever", "wherever"}
+        or (low == "case" and before.low == "in")
+        or (low == "condition" and before.low == "on")
+    )
 
 
 def is_uncounted(tokens: Sequence[Lexeme], index: int) -> bool:
