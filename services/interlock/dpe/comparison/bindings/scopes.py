@@ -20,6 +20,7 @@ _LEAST_SHARED = 2
 _DENYING = word_set("not no never none nobody nothing cannot without neither")
 _ASKING = word_set("if when provided providing")
 _LATER = ("afterwards", "later", "thereafter", "then", "otherwise", "after that", "from then on")
+_EACH_TIME = word_set("whenever wherever")
 _RESTRICTING = word_set("for if when with to in by on from after during within under at between where those")
 
 
@@ -104,7 +105,8 @@ def _is_about(claim: ReadSentence, source: ReadSentence, evidence: Evidence) -> 
 
 def _is_of_its_things(claim: ReadSentence, source: ReadSentence, evidence: Evidence) -> bool:
     """Whether a source's sentence says something of the same things, be it the opposite."""
-    return any(evidence.agrees(mine, its) for mine in claim.frames for its in source.frames)
+    mine, its = ([each for each in told.frames if not each.hypothetical] for told in (claim, source))
+    return any(evidence.agrees(one, other) for one in mine for other in its)
 
 
 def _denied(claim: ReadSentence, source: ReadSentence, stated: Limit, aligned: list[ReadSentence]) -> Limit | None:
@@ -118,7 +120,7 @@ def _denied(claim: ReadSentence, source: ReadSentence, stated: Limit, aligned: l
             own.text[:9].lower() == "including" and stated.kind is not LimitKind.UNLESS
         ):
             continue
-        if _is_its_own_case(own, stated):
+        if _is_its_own_case(own, stated) or _keeps(claim, own, stated):
             continue
         if _is_even(own) and stated.kind in {LimitKind.IF, LimitKind.UNLESS} and not _is_lifted(own, stated):
             continue
@@ -143,6 +145,16 @@ def _is_even(own: Limit) -> bool:
     """Whether a limit says *even if* or the like, and so that something holds in that case too."""
     first, second = (*own.text.lower().split(), "", "")[:2]
     return first == "even" and second != "without"
+
+
+def _keeps(claim: ReadSentence, own: Limit, stated: Limit) -> bool:
+    """Whether a claim that says *whenever* or *in any case* states the limit all the same: *in any case, only if it rains*."""
+    if not stated.words:
+        return False
+    if own.text.split()[0].lower() in _EACH_TIME:
+        return stated.kind is LimitKind.IF and len(stated.words & own.words) >= _SAME_CONTENT * len(stated.words)
+    others = [each for each in claim.limits if each is not own and each.kind is stated.kind]
+    return any(len(each.words & stated.words) >= _SAME_CONTENT * len(stated.words) for each in others)
 
 
 def _is_its_own_case(own: Limit, stated: Limit) -> bool:
