@@ -29,7 +29,7 @@ _FAILING = word_set("fail fails failed failing")
 _REFUSING = word_set(
     "refuse refuses refused refusing decline declines declined declining neglect neglects neglected omit omits"
 )
-_CEASING = word_set("stop stops stopped cease ceases ceased")
+CEASING = word_set("stop stops stopped cease ceases ceased")
 _MEASURED = word_set("later more less fewer longer earlier sooner greater higher lower larger smaller older younger")
 _BELITTLED = word_set("only just merely simply solely least necessarily")
 _SAYS_NOTHING = {
@@ -59,7 +59,7 @@ def denies(tokens: Sequence[Lexeme], index: int) -> bool:
         return following in {"of", "from"} and at(tokens, index - 1).low != "set"
     if low in _REFUSING | _FAILING:
         return following == "to"
-    if low in _CEASING:
+    if low in CEASING:
         return following.endswith("ing") or following == "to"
     if low == "except":
         return following in {"if", "when", "where", "in", "with", "on", "for"}

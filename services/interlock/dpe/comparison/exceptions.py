@@ -21,17 +21,25 @@ _BUT = r"except(?:ing)?(?: for| on| in| at)?|excluding|apart from|aside from|oth
 _DETERMINERS = (
     r"(?:(?:the|a|an|one|ones|in|on|of|for|at|my|our|its|those|two|three|four|five|six|seven|eight|nine|ten)\s+)*"
 )
-_INSIDE = pattern(
+_EVERY = (
     r"\b(?:all|every|everyone|everybody|everything|each|any|no|nobody|no one|none|nothing|daily|always|whole|entire)\b"
-    rf"[^.;:]{{0,60}}?[,(]?\s*\b(?:{_BUT}|but)\s+({_DETERMINERS}[\p{{L}}\p{{N}}’'-]+(?:\s+(?-i:[\p{{Lu}}\p{{N}}])[\p{{L}}\p{{N}}’'-]*)*)",
-    ignore_case=True,
 )
+_NAMED = r"[\p{L}\p{N}’'-]+(?:\s+(?-i:[\p{Lu}\p{N}])[\p{L}\p{N}’'-]*)*"
+_INSIDE = (
+    pattern(rf"{_EVERY}[^.;:]{{0,60}}?[,(]?\s*\b(?:{_BUT})\s+({_DETERMINERS}{_NAMED})", ignore_case=True),
+    pattern(rf"{_EVERY}\s+but\s+({_DETERMINERS}{_NAMED})", ignore_case=True),
+    pattern(
+        rf"{_EVERY}(?:\s+[\p{{L}}’'-]+){{1,2}}\s+but\s+((?:(?:the|an?|ones?|those|this|for|in|on|at)\s+{_DETERMINERS}|(?-i:[\p{{Lu}}\p{{N}}])){_NAMED})",
+        ignore_case=True,
+    ),
+)
+"""*All dishes, even the cold ones, except soup*, *everything but soup*, *all dishes but the soup*; elsewhere *but* opens a clause of its own."""
 _FIRST = pattern(rf"^(?:{_BUT})\s+([^,.;:]{{2,40}}),\s*([^.;:]+)", ignore_case=True)
 _LAST = pattern(
     rf"^([^.;:]+?),?\s+(?:{_BUT})\s+([^,.;:]{{2,40}})(,\s+(?:which|who|whose|where|when)\b[^;:]*)?[.;]?$",
     ignore_case=True,
 )
-_RELATIVE = pattern(r"^\s*,?\s*(?:which|who|whose|where|when)\b\s*([^.;:]+)", ignore_case=True)
+_RELATIVE = pattern(r"^\s*,?\s*(?:which|who|whose|that|where|when)\b\s*([^.;:]+)", ignore_case=True)
 _IF = word_set("if when where that unless in with on for")
 _APART = pattern(
     rf"\b(?:{_BUT}|only|exceptions?|exempt|rest|alone|sole|solely|unlike|unless|without|if)\b", ignore_case=True
@@ -78,7 +86,7 @@ def excepted(sentence: str) -> Excepted | None:
     text = sentence.strip()
     if (found := _FIRST.search(text)) is not None:
         return _excepted(found.group(1), found.group(2), text)
-    if (found := _INSIDE.search(text)) is not None:
+    if (found := next((each for rule in _INSIDE if (each := rule.search(text)) is not None), None)) is not None:
         after = text[found.end(1) :]
         rest = text[: found.start(1)] + ("" if after.startswith(",") else after)
         return _excepted(found.group(1), rest, text, _told_of_it(after))

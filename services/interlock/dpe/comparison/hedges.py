@@ -94,6 +94,8 @@ def kept(tokens: Sequence[Lexeme], places: Iterable[int]) -> frozenset[str]:
 def _conditions(tokens: Sequence[Lexeme], index: int) -> bool:
     """Whether a word sets a condition in other words: *as long as*, *on condition*, *in case*, *should it rain, we stay*."""
     low, before, after = at(tokens, index).low, at(tokens, index - 1), at(tokens, index + 1)
+    if low in {"whenever", "wherever"}:
+        return True
     if low == "long":
         return before.low in {"as", "so"} and after.low == "as"
     if low in {"condition", "case", "event"}:

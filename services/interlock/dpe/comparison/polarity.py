@@ -12,7 +12,7 @@ from interlock.dpe.comparison.alignment import Alignment, Edit, Element
 from interlock.dpe.comparison.cues import NEGATION_FLIP, Cue
 from interlock.dpe.comparison.denials import has_negator, is_negator
 from interlock.dpe.comparison.order import is_the_lesser_end, told_from_the_other_end
-from interlock.dpe.text.lexing import at
+from interlock.dpe.text.lexing import WORD, at
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import DIRECTIONS, STOP, Frame, FramedSentence, coverage, stem
 from interlock.dpe.values.quantities import Value, same
@@ -30,6 +30,9 @@ _WEAK = word_set(
     "longer take takes taking taken make makes making made give gives given giving get gets getting need needs require requires"
     " required want wants able allow allowed allows let let's go goes going come comes keep use used using"
 )
+_PERMITTED = word_set("allowed permitted possible")
+_STANDING_IN = word_set("do does did")
+_ENDING = word_set("end ends ended ending expire expires expired lapse lapses lapsed")
 _SHORT = 4
 _ELLIPTIC = frozenset({"none", "nothing", "never", "not", "neither"})
 _ORDER = frozenset({"before", "after"})
@@ -57,27 +60,45 @@ def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, f
                 continue
             if has_negator(cue.source_value) or not _is_elsewhere(sentence, claim, alignment.source, fact):
                 yield cue
-    elif (source := framed(sentence, fact)) is not None and not _is_awaited(sentence, claim, source, fact):
-        claim_negators, source_negators = (
-            _negators_near(sentence, claim, source.bag),
-            _negators_near(source, fact, sentence.bag),
+    elif not _stands_in(sentence, claim) and (source := framed(sentence, fact)) is not None:
+        yield from _framed_flips(sentence, source, claim, fact)
+
+
+def _framed_flips(sentence: FramedSentence, source: FramedSentence, claim: Frame, fact: Frame) -> Iterator[Cue]:
+    """Yield a cue when a claim words its source otherwise, and one of them denies what the other says."""
+    if _is_awaited(sentence, claim, source, fact):
+        return
+    claim_negators, source_negators = (
+        _negators_near(sentence, claim, source.bag),
+        _negators_near(source, fact, sentence.bag),
+    )
+    opposite = _opposite_words(sentence, claim, source, fact)
+    paired = {word for pair in opposite for word in pair}
+    claim_negators = [word for word in claim_negators if word not in paired]
+    source_negators = [word for word in source_negators if word not in paired]
+    if claim_negators and not source_negators and not opposite and _is_elsewhere(sentence, claim, source, fact):
+        return
+    ends = {token.low for token in fact.tokens[source.first : source.last]} & _ENDING
+    if ends and claim_negators and set(claim_negators) <= denials.CEASING:
+        return  # what ends stops
+    if _excludes_alike(sentence, claim, source, fact, (claim_negators, source_negators)):
+        return
+    if (len(claim_negators) + len(source_negators) + len(opposite)) % 2:
+        shown = opposite[0] if opposite else ("", "")
+        yield Cue(
+            NEGATION_FLIP,
+            " ".join(source_negators) or shown[0],
+            " ".join(claim_negators) or shown[1],
+            certain=False,
         )
-        opposite = _opposite_words(sentence, claim, source, fact)
-        paired = {word for pair in opposite for word in pair}
-        claim_negators = [word for word in claim_negators if word not in paired]
-        source_negators = [word for word in source_negators if word not in paired]
-        if claim_negators and not source_negators and not opposite and _is_elsewhere(sentence, claim, source, fact):
-            return
-        if _excludes_alike(sentence, claim, source, fact, (claim_negators, source_negators)):
-            return
-        if (len(claim_negators) + len(source_negators) + len(opposite)) % 2:
-            shown = opposite[0] if opposite else ("", "")
-            yield Cue(
-                NEGATION_FLIP,
-                " ".join(source_negators) or shown[0],
-                " ".join(claim_negators) or shown[1],
-                certain=False,
-            )
+
+
+def _stands_in(sentence: FramedSentence, claim: Frame) -> bool:
+    """Whether a claim's verb only stands for the one of the sentence before, with its *not*: *warfarin does, as it makes you bleed*."""
+    return any(
+        claim.tokens[place].low in _STANDING_IN and at(claim.tokens, place + 1).kind != WORD
+        for place in range(sentence.first, sentence.last)
+    )
 
 
 def _is_awaited(sentence: FramedSentence, claim: Frame, source: FramedSentence, fact: Frame) -> bool:
@@ -297,6 +318,8 @@ def _denied_words(sentence: FramedSentence, frame: Frame, index: int) -> list[st
     while len(after) > 1 and _is_weak(frame.tokens[after[0][0]].low):
         after = after[1:]
     obliged = any(at(frame.tokens, place).low == "to" for place in range(index + 1, index + 4))
+    if len(after) == 1 and frame.tokens[after[0][0]].low in _PERMITTED:
+        return []  # not allowed at all: what stands before it is denied
     return [word for _, word in after[: 2 if obliged else 1]]  # need not submit a form: needs no form
 
 

@@ -73,6 +73,8 @@ def _in_its_place(value: Value, sentence: FramedSentence, claim: Frame, fact: Fr
     words = {word for index, word in sentence.stems if not value.first <= index < value.last}
     close = nearby(sentence, value.first, value.last)
     best, best_score = None, 0.0
+    if not words and not claim.bag:
+        return None  # *up to three* alone says nothing of what it counts
     for source in fact.sentences:
         agreement = coverage(words, source, fact)
         if agreement < (_VALUE_FRAME if len(words) > 2 else 1.0):

@@ -30,6 +30,12 @@ NEAR = 0.40
 SURELY_DENIED = 0.90
 """P(contradiction) of the best premise above which a source denies a claim. Below it the model denies true paraphrases as often."""
 
+FAINT_SUPPORT = 0.30
+"""P(supported) from which the model's denial of a sentence says nothing: it denies true paraphrases in such words as often as false ones.
+
+It counts where figures were read otherwise: in a row of a table, or among results that nobody states.
+"""
+
 LEAST_SUPPORT = 0.10
 """P(supported) below which a claim that a source is about counts as unsupported."""
 
@@ -47,4 +53,6 @@ def cannot_tell(evidence: ClaimEvidence) -> bool:
     # A model that reads sentences cannot reckon: that it gives a result no support says nothing.
     low = evidence.scores.entailment < LEAST_SUPPORT and evidence.similarity >= ABOUT
     unsupported = low and not evidence.reckoned
-    return not unsupported and not is_denied(evidence)
+    faint = evidence.scores.entailment < FAINT_SUPPORT or evidence.reckoned or evidence.tabular
+    denied = is_denied(evidence) and faint
+    return not unsupported and not denied

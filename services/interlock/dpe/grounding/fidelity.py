@@ -80,9 +80,13 @@ async def distortions(
             claim.claim_id
             for (claim, other), one in looked
             if not cancelled() and _clears(claim, other, one, evidence[claim.claim_id])
+        } | {
+            claim.claim_id
+            for claim in claims
+            if claim.claim_id in distorted and not cancelled() and _is_of_its_premise(claim, evidence[claim.claim_id])
         }
 
-    cleared = await language.run(second_look, stage="3b") if doubtful else set()
+    cleared = await language.run(second_look, stage="3b") if distorted else set()
     kept = {name: found for name, found in distorted.items() if name not in cleared}
     return _by_calculation(claims, kept, evidence)
 
@@ -174,6 +178,12 @@ def _clears(claim: Claim, other: tuple[str, str], scores: NliScores, nearest: Cl
     if len(words & frame(text).bag) < len(words & frame(nearest.source).bag):
         return False
     return not distortion.find(claim, Fact(fact_id, text, 0.0), scores)
+
+
+def _is_of_its_premise(claim: Claim, nearest: ClaimEvidence) -> bool:
+    """Whether the premise that entails a claim is other text than its nearest unit, and bears the claim out."""
+    apart = nearest.source.strip() not in nearest.premise
+    return apart and _clears(claim, (nearest.fact_id, nearest.premise), nearest.plain_scores, nearest)
 
 
 def _is_said_there(claim: Claim, text: str, nearest: ClaimEvidence) -> bool:

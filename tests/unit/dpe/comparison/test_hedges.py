@@ -52,6 +52,29 @@ def test_one_doubt_stands_for_another():
 
 @pytest.mark.req("DPE-3")
 @pytest.mark.parametrize(
+    ("text", "supposes"),
+    [
+        ("open as long as it is dry", True),
+        ("open so long as it is dry", True),
+        ("open for as long a time", False),
+        ("should it rain, close the hatch", True),
+        ("and should nobody answer, ring twice", True),
+        ("you should ring twice", False),
+        ("close it whenever it rains", True),
+        ("take a key in case nobody is in", True),
+        ("in the case of fire", False),
+        ("lent on condition that it is insured", True),
+    ],
+)
+def test_a_condition_has_other_words_than_if(text, supposes):
+    """*As long as*, *in case*, *on condition* and *should it rain* keep the condition of a source."""
+    tokens = lex(fold(text))
+
+    assert ("conditional" in kept(tokens, range(len(tokens)))) is supposes
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
     ("text", "uncounted"), [("some cheese on it", True), ("some early rounds", False), ("some of it", False)]
 )
 def test_some_of_what_cannot_be_counted_limits_nothing(text, uncounted):

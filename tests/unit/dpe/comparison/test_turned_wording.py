@@ -143,3 +143,28 @@ def test_an_order_told_from_the_other_end_is_no_flip():
 
     assert "NEGATION_FLIP" not in _kinds("Turn the cake out after 15 minutes of letting it cool.", source)
     assert "NEGATION_FLIP" in _kinds("Let the cake cool for 15 minutes after turning it out.", source)
+
+
+CREW = "If a crew leaves the island during the season, the cook may stay aboard, but"
+
+
+@pytest.mark.req("DPE-3")
+def test_a_figure_that_counts_nothing_is_compared_with_nothing():
+    """*Up to three* alone may count anything; a sentence that names what it counts is compared."""
+    assert conflicts("Up to three.", "estimated_days: 4") == ()
+    assert conflicts("It is estimated at three days.", "It is estimated at four days.") != ()
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("claim", "source", "flips"),
+    [
+        ("Iodine does, owing to the risk of burns.", "Walkers with iodine are excluded because of the risk of burns.", False),
+        ("The boat stops being there for her on the day you leave.", f"{CREW} boat transport ends on the day they leave.", False),
+        ("The boat stops being there for her on the day you leave.", f"{CREW} boat transport goes on after the day they leave.", True),
+        ("After the tenth week Orbex is not allowed at all.", "Orbex must not be taken after the tenth week.", False),
+    ],
+)  # fmt: skip
+def test_a_denial_in_a_weak_word_is_a_denial(claim, source, flips):
+    """*Does* stands for another verb, what ends stops, and what is not allowed at all must not be done."""
+    assert ("NEGATION_FLIP" in _kinds(claim, source)) is flips

@@ -11,7 +11,7 @@ from interlock.domain.risk.grounding import GroundingMode
 from interlock.domain.risk.risk import RiskLevel
 from interlock.dpe.document import Fact, NliScores
 from interlock.dpe.grounding.attribution import NOTHING, ClaimEvidence
-from interlock.dpe.grounding.doubt import ABOUT, LEAST_SUPPORT, NEAR, Doubts, cannot_tell
+from interlock.dpe.grounding.doubt import ABOUT, FAINT_SUPPORT, LEAST_SUPPORT, NEAR, Doubts, cannot_tell
 from interlock.dpe.request import Output, Request
 from interlock.policy.report import read_findings
 from tests.support.dpe import pipeline
@@ -39,9 +39,12 @@ def evidence(support: float, *, denied: float = 0.0, near: float = NEAR) -> Clai
         (evidence(LEAST_SUPPORT), True),
         (evidence(LEAST_SUPPORT - 0.01, near=ABOUT), False),
         (evidence(LEAST_SUPPORT - 0.01, near=ABOUT - 0.01), True),
-        (evidence(0.3, denied=0.91), False),
-        (evidence(0.3, denied=0.89), True),
-        (evidence(0.3, denied=0.99, near=NEAR - 0.01), True),
+        (evidence(FAINT_SUPPORT - 0.01, denied=0.91), False),
+        (evidence(FAINT_SUPPORT, denied=0.91), True),
+        (dataclasses.replace(evidence(FAINT_SUPPORT, denied=0.91), reckoned=True), False),
+        (dataclasses.replace(evidence(FAINT_SUPPORT, denied=0.91), tabular=True), False),
+        (evidence(FAINT_SUPPORT - 0.01, denied=0.89), True),
+        (evidence(0.2, denied=0.99, near=NEAR - 0.01), True),
         (NOTHING, True),
     ],
 )

@@ -52,6 +52,25 @@ async def test_a_unit_that_only_has_the_value_clears_nothing():
     assert "c1" in await bent("Revenue was 5 million dollars.", LAST, "The city has 5 million trees.")
 
 
+NEAR_WEIR = "The mill may raise the sluice only between October and March."
+OTHER_WEIR = "On 4 October 2024 a court ordered the mill to pay 900 euros and to lower the sluice by 1 May 2025."
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("premise", "entailment", "cleared"), [(OTHER_WEIR, 0.8, True), (OTHER_WEIR, 0.2, False), (NEAR_WEIR, 0.8, False)]
+)
+async def test_the_premise_that_entails_a_claim_clears_it(premise, entailment, cleared):
+    """It is about that sentence, though another one is nearer."""
+    scores = NliScores(entailment, 0.1, 0.9 - entailment)
+    shown = ClaimEvidence("f1", 0.9, NEAR_WEIR, NEUTRAL, premise, NEUTRAL, (), scores)
+    found = await distortions(
+        [claim("The sluice has to be lowered by 1 May 2025.")], {"c1": shown}, WordInference(), pipeline().language
+    )
+
+    assert (found == {}) is cleared
+
+
 LAG, AGAIN = "Lag above 5,000 messages pages the engineer.", "Scale down again once lag is below 500."
 
 

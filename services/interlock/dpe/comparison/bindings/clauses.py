@@ -23,8 +23,10 @@ _MOVING = word_set("go come move climb bring push")
 _SWITCHING = word_set("turn switch put")
 _WAYS = {"up": "increase+", "down": "increase-", "on": "enable", "off": "disable"}
 _MORE = {"more": "increase+", "greater": "increase+", "higher": "increase+", "fewer": "increase-", "less": "increase-"}
+_VAGUE = word_set("take put get give bring come go make set turn let hold run keep call look break pick fall")
 _UNITS = word_set("million billion thousand percent chf eur usd gbp kes hour minute day week month year second time")
 _NOT = word_set("not n't never no nor none neither without cannot nobody nothing")
+_DENYING = word_set("not neither no")
 _MARKS = word_set("than only except unless instead by i we")
 _RELATIVE = word_set("who which that")
 _POINTING = word_set("it them him her its his their this these those")
@@ -60,6 +62,7 @@ class SenseBag:
 
     ``words`` has the keys of all its words as they are written, and ``marks`` those that compare
     or limit. ``pronoun``: what it is about stands elsewhere. ``refers``: so does something else in it, *we may keep them*.
+    ``denied`` are the senses that it lists only to deny them: *coins, but neither notes nor cards*.
     ``qualified`` has each word that qualifies another, with that one, and ``case``: it tells when something else holds.
     """
 
@@ -75,6 +78,7 @@ class SenseBag:
     qualified: frozenset[tuple[str, str]] = frozenset()
     case: bool = False
     refers: bool = False
+    denied: frozenset[str] = frozenset()
 
 
 def clauses(sentence: Any) -> tuple[SenseBag, ...]:
@@ -107,7 +111,8 @@ def _clause(verb: Any) -> SenseBag:
     subjects = [c for c in verb.children if c.dep_ in SUBJECTS | PASSIVE_SUBJECTS]
     agents = [n for c in tokens if c.dep_ == "agent" for n in c.children if n.dep_ == "pobj"]
     actors = tuple(f for s in (*subjects, *agents) for f in _resolved(s))
-    told = [t for t in tokens if tells(t)]
+    set_apart = _denied_members(tokens)
+    told = [t for t in tokens if tells(t) and t.i not in set_apart]
     apposed = {t.i for c in tokens if c.dep_ == "appos" for t in c.subtree}
     return SenseBag(
         actors=tuple(f for f in actors if f.kind in {FillerKind.NAME, FillerKind.NOUN}),
@@ -116,7 +121,9 @@ def _clause(verb: Any) -> SenseBag:
         words=frozenset(key_of(t) for t in told),
         marks=frozenset(t.lower_ for t in tokens if t.lower_ in _MARKS),
         negated=sum(
-            t.lower_ in _NOT and not (_answers(t) or _is_either(t) or (t.i > verb.i and contrasts(t))) for t in tokens
+            t.lower_ in _NOT and not (_answers(t) or _is_either(t) or _is_second(t) or (t.i > verb.i and contrasts(t)))
+            for t in tokens
+            if t.i not in set_apart
         )
         % 2
         == 1,
@@ -125,8 +132,26 @@ def _clause(verb: Any) -> SenseBag:
         qualified=frozenset((sense(t), sense(t.head)) for t in told if t.dep_ == "amod"),
         case=verb.dep_ == "advcl" and any(c.lower_ in _WHEN for c in verb.children),
         refers=any(_points(t) for t in tokens),
+        denied=frozenset(sense(t) for t in tokens if t.i in set_apart and tells(t)),
         event=sense(verb) if verb.pos_ == "VERB" and verb.lemma_.lower() not in predicates.LIGHT else "",
     )
+
+
+def _denied_members(tokens: list[Any]) -> frozenset[int]:
+    """Return the places of what is listed only to be denied: *it takes coins, but neither notes nor cards*."""
+    found: set[int] = set()
+    for token in tokens:
+        if token.dep_ == "conj" and token.pos_ in {"NOUN", "PROPN"}:
+            before = token.doc[max(token.sent.start, token.left_edge.i - 2) : token.i]
+            lows = [t.lower_ for t in before]
+            if "but" in lows and _DENYING & set(lows[lows.index("but") :]):
+                found |= {t.i for t in before if t.lower_ in _DENYING} | {t.i for t in token.subtree}
+    return frozenset(found)
+
+
+def _is_second(token: Any) -> bool:
+    """Whether a *nor* goes with the *neither* before it, which denies both already."""
+    return bool(token.lower_ == "nor" and any(t.lower_ == "neither" for t in token.doc[token.sent.start : token.i]))
 
 
 def _points(token: Any) -> bool:
@@ -214,12 +239,16 @@ def sense(token: Any) -> str:
 
 
 def _phrasal(verb: Any, lemma: str) -> str:
-    """Return the verb that says what a verb and its particle, or its object, say: *turn down an offer*, *decline it* and *reject* it."""
+    """Return the verb that says what a verb and its particle say: *turn down* and *reject*, but not *taken on 3 May*.
+
+    What is *taken out* is not taken: with a particle that is not listed, such a verb is another one.
+    """
     if lemma == "decline" and any(c.dep_ in {"dobj", "xcomp"} for c in verb.children):
         return "reject"
-    return next(
-        (predicates.PHRASAL[lemma, c.lower_] for c in verb.children if (lemma, c.lower_) in predicates.PHRASAL), ""
-    )
+    alone = [c for c in verb.children if not any(g.dep_ in {"pobj", "pcomp"} for g in c.children)]
+    known = next((predicates.PHRASAL[lemma, c.lower_] for c in alone if (lemma, c.lower_) in predicates.PHRASAL), "")
+    apart = next((c.lower_ for c in alone if c.dep_ == "prt"), "") if lemma in _VAGUE else ""
+    return known or (f"{lemma} {apart}" if apart else "")
 
 
 def _compares(token: Any) -> bool:

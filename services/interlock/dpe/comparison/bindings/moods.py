@@ -33,14 +33,35 @@ def is_negated(verb: Any) -> bool:
         (c.dep_ == "neg" or c.lower_ in {"never", "not"} or _is_no_longer(c)) and not (c.i > verb.i and contrasts(c))
         for c in verb.children
     )
+    own = own or _is_of_neither(verb)
     none = any(
         c.dep_ in {*SUBJECTS, *PASSIVE_SUBJECTS, "dobj"}
-        and (c.lower_ in {"nobody", "none", "nothing"} or any(g.lower_ in {"no", "neither"} for g in c.children))
+        and (
+            c.lower_ in {"nobody", "none", "nothing"}
+            or any(g.lower_ in {"no", "neither"} for g in c.children)
+            or _is_not_one(c)
+        )
         for c in verb.children
     )
     above = verb.dep_ == "xcomp" and verb.head.pos_ in {"VERB", "AUX", "ADJ"} and verb.head.i != verb.i
     governed = above and (verb.head.lemma_.lower() in predicates.REFUSING) != is_negated(verb.head)
     return (own or none) != bool(governed)
+
+
+def _is_of_neither(verb: Any) -> bool:
+    """Whether a verb is one of two that are both denied: *neither lost nor exposed*."""
+    if any(
+        c.lower_ == "neither" and c.dep_ in {"preconj", "cc", "advmod", "neg"} and c.i < verb.i for c in verb.children
+    ):
+        return True
+    joined = verb.dep_ == "conj" and any(c.lower_ == "nor" and verb.head.i < c.i < verb.i for c in verb.head.children)
+    return joined and not has_subject(verb)
+
+
+def _is_not_one(noun: Any) -> bool:
+    """Whether a noun is denied as a whole: *not a single post will be cut*, *not one guest fell ill*."""
+    first = noun.left_edge
+    return first.lower_ == "not" and first.i < noun.i and first.nbor().lower_ in {"a", "an", "one", "single"}
 
 
 def _is_no_longer(adverb: Any) -> bool:

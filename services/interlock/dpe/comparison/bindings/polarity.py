@@ -19,6 +19,7 @@ _MOST = 3
 _ORDERED = frozenset({"before", "after"})
 _PHASES = frozenset({"begin", "end"})
 """What everything does that lasts. A thing that ends does not deny that it begins, unless both are of one time."""
+_AROUND = frozenset({"after", "before", "until", "outside", "without", "beyond"})
 _SETTINGS = frozenset({"when", "in", "at", "during", "on", "under", "for", "with", "without"})
 
 
@@ -27,7 +28,9 @@ def reversed_predicate(claim: PredicateFrame, evidence: Evidence) -> Misbinding 
     if claim.hypothetical or claim.noun or not claim.finite or claim.predicate == predicates.SAY:
         return None
     against = [each for each in evidence.alike(claim) if each.frame.negated != claim.negated]
-    against += [each for each in evidence.opposite(claim) if each.frame.negated == claim.negated]
+    against += [
+        e for e in evidence.opposite(claim) if e.frame.negated == claim.negated and not _is_undone(claim, e.frame)
+    ]
     same_way = [each.frame for each in evidence.alike(claim) if each.frame.negated == claim.negated]
     same_way += [each.frame for each in evidence.opposite(claim) if each.frame.negated != claim.negated]
     if not against or any(_may_mean(claim, each, evidence) for each in same_way):
@@ -37,6 +40,11 @@ def reversed_predicate(claim: PredicateFrame, evidence: Evidence) -> Misbinding 
     )
     sure = (each for each in alike if not (claim.negated and denies_another_value(claim.text, each.frame.text)))
     return next((_finding(claim, each) for each in sure), None)
+
+
+def _is_undone(claim: PredicateFrame, source: PredicateFrame) -> bool:
+    """Whether one frame says what is done against what the other says: *it must be opened again* of a valve that is shut."""
+    return ("again" in source.text.lower().split()) is not ("again" in claim.text.lower().split())
 
 
 def turned_setting(claim: PredicateFrame, evidence: Evidence) -> Misbinding | None:
@@ -79,7 +87,8 @@ def _is_of_another(claim: PredicateFrame, source: PredicateFrame) -> bool:
 
 def _is_of_the_same(claim: PredicateFrame, source: PredicateFrame, evidence: Evidence) -> bool:
     """Whether both frames surely are of the same things: every slot that one has and that matters."""
-    if source.conditional and (not claim.conditional or _excepts(claim) is not _excepts(source)):
+    otherwise = source.conditional and (not claim.conditional or _excepts(claim) is not _excepts(source))
+    if otherwise or is_around(claim, source):
         return False
     if source.hypothetical or source.noun or not source.finite or {claim.modality, source.modality} == {"may", ""}:
         return False
@@ -93,6 +102,11 @@ def _is_of_the_same(claim: PredicateFrame, source: PredicateFrame, evidence: Evi
         return False
     found = [evidence.likeness(claim.slots[slot], source.slots[slot]) for slot in shared]
     return bool(shared & _CORE) and all(each is Likeness.SAME for each in found) and _are_whole(claim, source)
+
+
+def is_around(claim: PredicateFrame, source: PredicateFrame) -> bool:
+    """Whether a claim is of one case and its source of the time around it: *due if you cancel during the trial*, *none is due after it*."""
+    return claim.conditional and bool((source.slots.keys() - claim.slots.keys()) & _AROUND)
 
 
 def _comes_then(claim: PredicateFrame, source: PredicateFrame) -> bool:

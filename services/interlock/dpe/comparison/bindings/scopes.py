@@ -20,6 +20,7 @@ _LEAST_SHARED = 2
 _DENYING = word_set("not no never none nobody nothing cannot without neither")
 _ASKING = word_set("if when provided providing")
 _LATER = ("afterwards", "later", "thereafter", "then", "otherwise", "after that", "from then on")
+_EACH_TIME = word_set("whenever wherever")
 _RESTRICTING = word_set("for if when with to in by on from after during within under at between where those")
 
 
@@ -119,7 +120,12 @@ def _denied(claim: ReadSentence, source: ReadSentence, stated: Limit, aligned: l
             own.text[:9].lower() == "including" and stated.kind is not LimitKind.UNLESS
         ):
             continue
-        if _is_its_own_case(own, stated) or _is_the_same_case(own, stated) or _is_kept(claim, stated):
+        if (
+            _is_its_own_case(own, stated)
+            or _is_the_same_case(own, stated)
+            or _is_kept(claim, stated)
+            or _keeps(claim, own, stated)
+        ):
             continue
         if _is_even(own) and stated.kind in {LimitKind.IF, LimitKind.UNLESS} and not _is_lifted(own, stated):
             continue
@@ -144,6 +150,16 @@ def _is_even(own: Limit) -> bool:
     """Whether a limit says *even if* or the like, and so that something holds in that case too."""
     first, second = (*own.text.lower().split(), "", "")[:2]
     return first == "even" and second != "without"
+
+
+def _keeps(claim: ReadSentence, own: Limit, stated: Limit) -> bool:
+    """Whether a claim that says *whenever* or *in any case* states the limit all the same: *in any case, only if it rains*."""
+    if not stated.words:
+        return False
+    if own.text.split()[0].lower() in _EACH_TIME:
+        return stated.kind is LimitKind.IF and len(stated.words & own.words) >= _SAME_CONTENT * len(stated.words)
+    others = [each for each in claim.limits if each is not own and each.kind is stated.kind]
+    return any(len(each.words & stated.words) >= _SAME_CONTENT * len(stated.words) for each in others)
 
 
 def _is_its_own_case(own: Limit, stated: Limit) -> bool:

@@ -58,6 +58,8 @@ def turned_word(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
                     continue
                 if _is_of_another_word(mine, its, clause, other) or _is_other_case(claim, each, clause, other):
                     continue
+                if ("again" in claim.text.lower().split()) is not ("again" in each.text.lower().split()):
+                    continue  # what has to be opened again is shut
                 if {mine, its} <= _FIRST_AND_THEN and told_from_the_other_end(claim.text, each.text):
                     continue
                 return Misbinding(NEGATION_FLIP, "predicate", its, mine, each.text, each.fact_id, about=clause.words)
@@ -97,7 +99,7 @@ def _has_opposites(claim: ReadSentence, source: ReadSentence) -> bool:
 
 def _opposed(claim: SenseBag, source: SenseBag) -> Iterator[tuple[str, str]]:
     shared = claim.senses & source.senses
-    if not _is_of_one(claim, source, shared):
+    if claim.senses & source.denied or source.senses & claim.denied or not _is_of_one(claim, source, shared):
         return
     mine, its = claim.senses - shared, source.senses - shared
     for one in mine:

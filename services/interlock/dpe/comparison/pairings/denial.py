@@ -13,6 +13,7 @@ from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
 from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.bindings.polarity import is_around
 from interlock.dpe.comparison.denied_values import denies_another_value
 from interlock.dpe.text.wordlists import word_set
 
@@ -46,7 +47,10 @@ def _tells(frame: PredicateFrame) -> bool:
         predicates.CAUSE,
         "precede",
     }
-    return plain and frame.finite and not (frame.hypothetical or frame.noun)
+    acting = any(
+        f.kind is FillerKind.CLAUSE for f in frame.slots.get("agent", ())
+    )  # a parse that took an object for a verb
+    return plain and frame.finite and not (frame.hypothetical or frame.noun or acting)
 
 
 def _written(frame: PredicateFrame) -> str:
@@ -67,7 +71,7 @@ def _is_denied(claim: PredicateFrame, source: PredicateFrame) -> bool:
     """Whether two frames are of one event and about the same, and one of them denies it."""
     if sense_of(claim.predicate) != sense_of(source.predicate) or claim.negated is source.negated or not _tells(source):
         return False
-    if source.conditional and not claim.conditional:
+    if (source.conditional and not claim.conditional) or is_around(claim, source):
         return False
     denying, saying = (claim, source) if claim.negated else (source, claim)
     if saying.modality != denying.modality and not (saying.modality == "may" and denying.modality == "must"):

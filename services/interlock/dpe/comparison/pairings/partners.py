@@ -36,6 +36,11 @@ class _Told:
     number: int
     sentence: ReadSentence
 
+    def leaves_open_who(self, event: str) -> bool:
+        """Whether the sentence tells an event without who did it: *the fee, introduced in May*."""
+        told = [each.slots for each in self.sentence.frames if sense_of(each.predicate) == event]
+        return bool(told) and not any("agent" in slots for slots in told)
+
 
 def partnered(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     """Return whom a clause of *claim* puts in the place of another, or ``None``. A row of a table is no clause."""
@@ -76,12 +81,27 @@ def _other(mine: Filler, clause: SenseBag, claim: ReadSentence, told: list[_Told
     ):
         return None
     for its in _rivals(mine, clause, best.clause):
-        if _are_two(mine, its) and not _names(claim, clause, mine, its):
+        if not _are_two(mine, its) or _names(claim, clause, mine, its):
+            continue
+        if not _acts_otherwise(its, mine, _Told(clause, 0, claim), best, own):
             return Misbinding(
                 ENTITY_SUBSTITUTED, "partner", its.text, mine.text, best.sentence.text, best.sentence.fact_id,
                 about=clause.words,
             )  # fmt: skip
     return None
+
+
+def _acts_otherwise(its: Filler, mine: Filler, said: _Told, best: _Told, own: list[_Told]) -> bool:
+    """Whether the rival does something else than the claim's event, or does it to one of whom the same sentence says more.
+
+    *Hale said that the fee, introduced in May, was low* does not say that Hale introduced it.
+    """
+    if not _acts_in(best.clause, its):
+        return False
+    acting = (f for each in said.sentence.frames for f in each.slots.get("agent", ()))
+    if _acts_in(said.clause, mine) or any(mine.words <= f.all for f in acting):
+        return best.leaves_open_who(said.clause.event)
+    return any(each.number == best.number for each in own)
 
 
 def _is_record(sentence: ReadSentence) -> bool:

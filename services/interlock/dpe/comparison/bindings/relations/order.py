@@ -29,7 +29,7 @@ _LEADING = word_set("and but only just after before by once")
 _NOT = word_set("not n't never no nobody none nothing cannot neither")
 _OMITTING = word_set("forget fail omit neglect hesitate")
 """Who must not forget to do a thing does it."""
-_JOINING = word_set("and or but because since as so while although")
+_JOINING = word_set("and or but because since as so while although that whether")
 _PLACED = word_set("until till by since from before")
 """*Until then* and *by then* name a time, and tell of no step after another."""
 _OFTEN = word_set("a an per every each daily weekly monthly more again in")

@@ -22,6 +22,8 @@ _MOST_PARTIES = 10
 _PARTIES = frozenset({FillerKind.NAME, FillerKind.NOUN})
 _TOLD = frozenset({"NOUN", "PROPN", "VERB", "ADJ", "NUM"})
 _PERSONAL = frozenset({"he", "she", "it", "they", "him", "them"})
+_POINTING = frozenset({"this", "that", "these", "those"})
+_REPEATING = frozenset({"every", "each"})
 _CLAUSES = frozenset({"advcl", "relcl", "ccomp", "parataxis", "conj", "dep"})
 _APART = 2  # how much farther another clause is
 _ROLES = frozenset({"agent", "object", "to", "from"})
@@ -64,14 +66,22 @@ def ties(sentence: Any, frames: tuple[PredicateFrame, ...]) -> Ties:
     )
     pronouns: dict[str, int] = {}
     for token in sentence:
-        if token.lower_ in _PERSONAL and (token.lower_ != "it" or token.dep_ in SUBJECTS | PASSIVE_SUBJECTS):
+        if _points(token):
             for word, far in _steps(token, told).items():
                 pronouns[word] = min(far, pronouns.get(word, far))
     return Ties(parties, pronouns, frozenset(word for token, word in told if token.pos_ == "PROPN"))
 
 
+def _points(token: Any) -> bool:
+    """Whether a word stands for a party that is named elsewhere: *she*, and *that* of *the children from that stop*."""
+    if token.lower_ in _POINTING:
+        return bool(token.dep_ == "det")
+    return token.lower_ in _PERSONAL and (token.lower_ != "it" or token.dep_ in SUBJECTS | PASSIVE_SUBJECTS)
+
+
 def _heads(token: Any) -> bool:
-    return token.pos_ in {"NOUN", "PROPN"} and token.dep_ not in {"compound", "nmod", "npadvmod"}
+    times = any(c.lower_ in _REPEATING and c.dep_ == "det" for c in token.children)  # after every storm
+    return token.pos_ in {"NOUN", "PROPN"} and token.dep_ not in {"compound", "nmod", "npadvmod"} and not times
 
 
 def _tells(token: Any) -> bool:
