@@ -16,7 +16,7 @@ _LIMITING = pattern(
     ignore_case=True,
 )
 """What a sentence says of one case alone: a claim of the other case says the opposite, and may follow."""
-_RECORD = pattern(r"[{|\n]")
+_RECORD = pattern(r"[{|=\n]|\"\s*:")
 
 
 def opposed(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
@@ -60,18 +60,16 @@ def _excuses(mine: Stance, its: Stance, claim: ReadSentence, source: ReadSentenc
 
 
 def _opposes(mine: Stance, its: Stance) -> bool:
+    """Whether two stances exclude each other. Where one alone is denied the other side may be what is meant, or nothing: no finding."""
     if mine.lemmas & its.lemmas or mine.text.lower() == its.text.lower():
         return False
-    if mine.open:
-        return mine.side != its.side and not mine.denied and not its.denied
-    return mine.holds != its.holds
+    if mine.denied or its.denied:
+        return mine.denied is its.denied and not mine.open and mine.side != its.side
+    return mine.side != its.side
 
 
 def closeness(mine: Stance, its: Stance) -> int:
-    """Return how surely two stances are of one thing: shared words of their clauses, and those beside them twice. 0: they are not.
-
-    A denial on one side takes one off: what it reaches is less sure than what a word says.
-    """
+    """Return how surely two stances are of one thing: shared words of their clauses, and those beside them twice. 0: they are not."""
     near, clause = mine.near & its.near, mine.clause & its.clause
     for ours, theirs in ((mine.names, its.names), (mine.figures, its.figures)):
         if ours and theirs and not ours & theirs:
@@ -79,4 +77,4 @@ def closeness(mine: Stance, its: Stance) -> int:
     if 2 * len(clause) < min(len(mine.clause), len(its.clause)):
         return 0
     whole = clause in {mine.clause, its.clause}
-    return len(near) + len(clause) + int(whole) - int(mine.denied or its.denied)
+    return len(near) + len(clause) + int(whole)

@@ -22,6 +22,7 @@ from interlock.dpe.text.wordlists import word_set
 
 _MOSTLY, _HALF = 0.6, 0.5
 _MANY = 3
+_SHORT = 2
 _GENERAL = GENERAL | {"firm"}
 _EXCEPTION = meaning_of("exception")
 _STATES = word_set("use operation service force effect place")
@@ -251,7 +252,10 @@ def _common(claim: Assertion, source: Assertion) -> Iterator[str]:
     yield from ({claim.event} & source.against) | ({source.event} & claim.against)
     light = not claim.event or not source.event
     for thing in sorted((claim.things & source.words) | (source.things & claim.words)):
-        if light or thing in claim.using | source.using | {claim.event, source.event}:
+        told = thing in claim.using | source.using | {claim.event, source.event}
+        denied = thing in claim.against | source.against
+        # Of a verb that says what is done with a thing, only what it denies itself is the same: *had no lift*, *was hit by the lift*.
+        if told or (light and (denied or (not claim.event and not source.event and len(thing) > _SHORT))):
             yield thing
     if light:
         yield from sorted((claim.against & source.objects) | (source.against & claim.objects))
