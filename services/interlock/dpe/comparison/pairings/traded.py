@@ -38,7 +38,10 @@ def traded(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
             traded_words = ((part, _traded(part, own, other)) for part in parts)
             found = [(part, each) for part, each in traded_words if each is not None and not _is_led(each, source)]
             for part, each in found:
-                sure = len(found) > 1 or _is_close(each, part, source)
+                told_apart = {
+                    bead.sense for bead in each[2:]
+                } & claim.senses  # the other half is told too, of something else
+                sure = len(found) > 1 or (_is_close(each, part, source) and not told_apart)
                 if sure and not _is_told(each, source, evidence):
                     return _finding(each, source, part)
     return None

@@ -80,7 +80,8 @@ def turned_threshold(claim: ReadSentence, evidence: Evidence) -> Misbinding | No
     told = [(its, source) for source in evidence.passages for its in _sided(source.text)] if own or lifts else []
     for mine in own:
         alike = [(its, source) for its, source in told if _is_one(mine.value, its.value)]
-        found = None if mine.timed or any(its.timed for its, _ in alike) else _turned(mine, alike)
+        ahead = "before" in mine.text.lower().split()  # *no later than a day before* is *at least a day before*
+        found = None if ahead or mine.timed or any(its.timed for its, _ in alike) else _turned(mine, alike)
         if found is not None:
             its, source = found
             return Misbinding(

@@ -25,6 +25,7 @@ _MANY = 3
 _SHORT = 2
 _GENERAL = GENERAL | {"firm"}
 _EXCEPTION = meaning_of("exception")
+_SAYING = frozenset(map(meaning_of, ("say", "tell", "know")))
 _STATES = word_set("use operation service force effect place")
 _MONTHS = frozenset(
     map(key, word_set("january february march april may june july august september october november december"))
@@ -42,16 +43,18 @@ _ASKS = pattern(
     r"^(?:(?:and|but|so|also)\s+)?(?:do|does|did|is|are|was|were|has|have|had|can|could|will|would|may|must|should)\s",
     ignore_case=True,
 )
+_LIMITS = pattern(r"\b(?:but|except|only|unless|apart from)\b", ignore_case=True)
 _OPEN = pattern(r"\b(?:or|only|any|still|already|yet|n't|not|no)\b", ignore_case=True)
 
 
 @dataclass(frozen=True)
 class _Case:
-    """A clause of an answer, with the words of its sentence and those that are known of what it is about."""
+    """A clause of an answer, with the words of its sentence and those that are known of what it is about; or what *Yes* or *No* answers."""
 
     clause: Assertion
     whole: frozenset[str]
     known: frozenset[str]
+    answers: bool = False
 
 
 def asserted(
@@ -117,6 +120,7 @@ def _answered(sentence: ReadSentence, question: ReadSentence, known: frozenset[s
         replace(main, denied=main.denied is not denied, hypothetical=False, written=f"{said[1]}: {question.text}"),
         question.asserted.whole,
         known,
+        answers=True,
     )
 
 
@@ -125,6 +129,8 @@ def _turned(case: _Case, evidence: Evidence) -> Iterator[Misbinding]:
     if claim.hypothetical or claim.limited:
         return
     for passage in evidence.passages:
+        if case.answers and _LIMITS.search(passage.text):
+            continue  # *No, not on Mondays* and *yes, on other days* may both be said
         for source in passage.asserted.assertions:
             for pivot, shared in _opposed(case, source, passage.asserted.whole):
                 if not _is_told(claim, pivot, shared, evidence):
@@ -139,6 +145,10 @@ def _opposed(case: _Case, source: Assertion, its: frozenset[str]) -> Iterator[tu
     claim = case.clause
     if claim.words.isdisjoint(source.words) or source.hypothetical or source.limited or claim.times != source.times:
         return
+    if claim.borrowed and claim.event in _SAYING:
+        return  # *she could not say when* is of another saying than *she said that*
+    if case.answers and claim.actors and source.actors and claim.actors.isdisjoint(source.actors):
+        return  # what one did not do, another may have done
     if _of_other_dates(claim, source) or not _one_time(claim, source) or not _one_mood(claim, source):
         return
     known = claim.words | claim.case | claim.narrowed | case.known
