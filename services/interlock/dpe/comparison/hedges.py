@@ -98,8 +98,10 @@ def _conditions(tokens: Sequence[Lexeme], index: int) -> bool:
         return True
     if low == "long":
         return before.low in {"as", "so"} and after.low == "as"
-    if low in {"condition", "case", "event"}:
-        return before.low in {"on", "in", "the"} and after.low not in {"any", "all"}
+    if low in {"condition", "case"}:
+        return before.low in {"on", "in"}
+    if low == "event":
+        return before.low == "the" and after.low != "in"
     opens = index == 0 or before.kind != WORD or before.low in {"and", "but", "or", "then"}
     return low == "should" and opens and after.kind == WORD
 

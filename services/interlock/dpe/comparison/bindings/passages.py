@@ -20,12 +20,12 @@ from interlock.dpe.comparison.bindings.relations.norms import Normed, norms
 from interlock.dpe.comparison.bindings.relations.order import Order, orders
 from interlock.dpe.comparison.bindings.relations.shifts import Shift, StatedPlace, shifts, standings
 from interlock.dpe.comparison.bindings.relations.transfers import Handover, transfers
+from interlock.dpe.comparison.bindings.stances.held import Stance, stances
 from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, Parted, parted
 from interlock.dpe.comparison.bindings.stretches.pieces import Piece, pieces, whole
 from interlock.dpe.comparison.bindings.stretches.ties import NONE, Ties, ties
 from interlock.dpe.comparison.bindings.told.assertions import NOTHING, ToldSentence
 from interlock.dpe.comparison.bindings.told.assertions import told as asserted_in
-from interlock.dpe.comparison.stances.held import Stance, stances
 from interlock.dpe.values.frames import STOP
 
 

@@ -28,7 +28,6 @@ from interlock.dpe.comparison.pairings.ranked import ranked
 from interlock.dpe.comparison.pairings.realised import realised
 from interlock.dpe.comparison.pairings.reordered import reordered
 from interlock.dpe.comparison.pairings.traded import traded
-from interlock.dpe.comparison.pairings.transferred import transferred
 from interlock.dpe.comparison.replaced.bounded import bounded
 from interlock.dpe.comparison.replaced.counted import counted
 from interlock.dpe.comparison.replaced.excluded import excluded
@@ -39,7 +38,6 @@ from interlock.dpe.comparison.replaced.rated import rated
 from interlock.dpe.comparison.replaced.recaused import recaused, without_told_causes
 from interlock.dpe.comparison.replaced.spoken import spoken
 from interlock.dpe.comparison.replaced.voiced_by import voiced_by
-from interlock.dpe.comparison.stances.opposed import opposed
 from interlock.dpe.comparison.ways.directed import directed
 from interlock.dpe.comparison.ways.passed import passed
 from interlock.dpe.comparison.ways.thresholds import tells_the_other_side, turned_threshold
@@ -51,10 +49,56 @@ from interlock.dpe.comparison.widened.others import of_others_too
 from interlock.dpe.comparison.widened.refused import refused
 from interlock.dpe.comparison.widened.waived import waived
 from interlock.dpe.comparison.worded.alone import one_or_both
+from interlock.dpe.comparison.worded.opposed import opposed
 from interlock.dpe.comparison.worded.routes import turned_route
 from interlock.dpe.comparison.worded.shifted import shifted
 from interlock.dpe.comparison.worded.spared import bound_though_spared
 from interlock.dpe.comparison.worded.stood import stood
+from interlock.dpe.comparison.worded.transferred import transferred
+
+_RULES = (
+    contrasted,
+    transferred,
+    crossed_actors,
+    crossed_values,
+    traded,
+    reordered,
+    recaused,
+    denied,
+    turned_norm,
+    turned_need,
+    overstated,
+    grouped,
+    included,
+    ranked,
+    realised,
+    placed,
+    counted,
+    excluded,
+    turned_route,
+    shifted,
+    stood,
+    one_or_both,
+    bound_though_spared,
+    rated,
+    bounded,
+    spoken,
+    voiced_by,
+    portioned,
+    outdone,
+    opposed,
+    directed,
+    passed,
+    turned_threshold,
+    extended,
+    refused,
+    waived,
+    of_others_too,
+    narrowed,
+    one_for_both,
+    exchanged_exception,
+)
+"""What looks at a whole sentence, in order: the first that finds something is told, since one fault shows in many ways."""
 
 
 def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]) -> list[Misbinding]:
@@ -70,48 +114,7 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
         found.append(replace(swap, about=claimed.content))
     if not found and (other := partnered(claimed, evidence) or turned_word(claimed, evidence)) is not None:
         found.extend(without_told_causes([_within(other, claimed)], claimed, evidence))
-    for rule in (
-        contrasted,
-        transferred,
-        crossed_actors,
-        crossed_values,
-        traded,
-        reordered,
-        recaused,
-        denied,
-        turned_norm,
-        turned_need,
-        overstated,
-        grouped,
-        included,
-        ranked,
-        realised,
-        placed,
-        counted,
-        excluded,
-        turned_route,
-        shifted,
-        stood,
-        one_or_both,
-        bound_though_spared,
-        rated,
-        bounded,
-        spoken,
-        voiced_by,
-        portioned,
-        outdone,
-        opposed,
-        directed,
-        passed,
-        turned_threshold,
-        extended,
-        refused,
-        waived,
-        of_others_too,
-        narrowed,
-        one_for_both,
-        exchanged_exception,
-    ):
+    for rule in _RULES:
         if not found and (pair := rule(claimed, evidence)) is not None:
             found.append(_within(pair, claimed))
     limit = unbounded(claimed, evidence, mentioned) or (None if found else lifted(claimed, evidence))

@@ -9,6 +9,7 @@ from interlock.dpe.comparison.bindings.clauses import loosely
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.bindings.relations.agreement import agrees, is_turned, share
 from interlock.dpe.comparison.bindings.relations.order import Order
 from interlock.dpe.comparison.bindings.stretches.pieces import Piece
 from interlock.dpe.comparison.denials import has_negator
@@ -125,23 +126,6 @@ def _is_later(one: Moment, other: Moment, *, told: bool) -> bool:
 
 def _single(part: int | None) -> tuple[int, int] | None:
     return None if part is None else (part, part)
-
-
-def share(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return which part of the smaller of two bags the other has."""
-    return len(one & other) / min(len(one), len(other))
-
-
-def agrees(own: Order, stated: Order) -> bool:
-    """Whether two tellings put the same first and the same second."""
-    return share(own.first, stated.first) >= _MOSTLY and share(own.second, stated.second) >= _MOSTLY
-
-
-def is_turned(own: Order, stated: Order) -> bool:
-    """Whether one telling puts first what the other puts second."""
-    crossed = share(own.first, stated.second) >= _MOSTLY and share(own.second, stated.first) >= _MOSTLY
-    straight = len(own.first & stated.first) + len(own.second & stated.second)
-    return crossed and straight < (len(own.first & stated.second) + len(own.second & stated.first)) / 2
 
 
 def _step(bag: frozenset[str], listed: tuple[ReadSentence, ...]) -> int | None:

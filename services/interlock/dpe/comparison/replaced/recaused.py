@@ -12,8 +12,8 @@ from dataclasses import replace
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.bindings.relations.agreement import agrees, is_turned, share
 from interlock.dpe.comparison.bindings.relations.order import Order
-from interlock.dpe.comparison.pairings.reordered import agrees, is_turned, share
 from interlock.dpe.text.wordlists import word_set
 
 _MOSTLY = 0.6

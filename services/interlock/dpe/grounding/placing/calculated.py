@@ -29,11 +29,18 @@ from interlock.dpe.grounding.placing.misplaced import (
     row_findings,
 )
 from interlock.dpe.grounding.placing.pins import pinned
+from interlock.dpe.grounding.placing.records.answer import verdicts
+from interlock.dpe.grounding.placing.records.reckoned import (
+    Reckoning,
+    figures,
+    with_pins,
+    with_row,
+    with_states,
+    with_told,
+)
+from interlock.dpe.grounding.placing.records.told import RecordVerdict
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, of_texts, scopes
 from interlock.dpe.grounding.placing.states import stated
-from interlock.dpe.grounding.records.answer import verdicts
-from interlock.dpe.grounding.records.reckoned import Reckoning, figures, with_pins, with_row, with_states, with_told
-from interlock.dpe.grounding.records.told import Verdict
 from interlock.dpe.grounding.support import Vocabulary
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Floats, Inference
@@ -128,7 +135,7 @@ def settle(
         )
         follows = pinned(claim, envelope.facts).with_(following(claim, envelope.facts, f"{query} {own}"))
         settled = with_row(with_pins(settled, follows), row_verdict(claim, known))
-        settled = with_told(settled, told.get(claim.claim_id, Verdict()), claim)
+        settled = with_told(settled, told.get(claim.claim_id, RecordVerdict()), claim)
         if settled is not None:
             reckonings[claim.claim_id] = settled
             found[claim.claim_id] = _with(evidence[claim.claim_id], settled)

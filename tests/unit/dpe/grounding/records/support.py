@@ -6,9 +6,9 @@ import numpy as np
 
 from interlock.dpe.document import Claim, Distortion, Fact
 from interlock.dpe.grounding.envelope import Cut, Envelope, EvidenceUnit
+from interlock.dpe.grounding.placing.records.answer import verdicts
+from interlock.dpe.grounding.placing.records.told import RecordVerdict
 from interlock.dpe.grounding.placing.scopes import scopes
-from interlock.dpe.grounding.records.answer import verdicts
-from interlock.dpe.grounding.records.told import Verdict
 from interlock.dpe.grounding.tables import records
 from tests.support.dpe import claim
 
@@ -39,7 +39,7 @@ BACKUP = (
 
 def judged(
     source: str, *sentences: str, query: str = "", also: str = "", titles: tuple[int, ...] = ()
-) -> dict[str, Verdict]:
+) -> dict[str, RecordVerdict]:
     """Return the verdict of each sentence, each one claim. *also* is another fact, *titles* are the numbers of headings."""
     facts = (Fact("f1", source, 0.5), *((Fact("f2", also, 0.5),) if also else ()))
     units = (EvidenceUnit(1, also, frozenset(), 1),) if also else ()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.dpe.grounding.records.members import strangers
-from interlock.dpe.grounding.records.words import tokens
+from interlock.dpe.grounding.placing.records.members import strangers
+from interlock.dpe.grounding.placing.records.words import tokens
 from tests.unit.dpe.grounding.records.support import BACKUP, CREW, PLANS, ROOMS, found
 
 pytestmark = pytest.mark.req("DPE-3")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.dpe.grounding.records.conditions import denials, sides
-from interlock.dpe.grounding.records.segments import count_of, segments
-from interlock.dpe.grounding.records.words import named, stems_in, tokens
+from interlock.dpe.grounding.placing.records.conditions import denials, sides
+from interlock.dpe.grounding.placing.records.segments import count_of, segments
+from interlock.dpe.grounding.placing.records.words import named, stems_in, tokens
 
 pytestmark = pytest.mark.req("DPE-3")
 

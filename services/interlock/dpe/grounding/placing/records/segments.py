@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from interlock.dpe.grounding.records.words import Token, tokens
+from interlock.dpe.grounding.placing.records.words import RecordWord, tokens
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.numerals import UNITS
 
@@ -42,12 +42,12 @@ _LINKS = word_set("by in at from with for to as on")
 
 
 @dataclass(frozen=True)
-class Segment:
+class RecordSegment:
     """A stretch of a sentence. ``excepts``: it says the reverse of the one before it. ``splits``: a contrast opens it."""
 
-    tokens: tuple[Token, ...]
+    tokens: tuple[RecordWord, ...]
     excepts: bool = False
-    but: tuple[Token, ...] = ()
+    but: tuple[RecordWord, ...] = ()
     """What it excepts."""
 
     @property
@@ -67,20 +67,20 @@ class Segment:
         return [token.low for token in self.tokens if token.is_word]
 
 
-def segments(text: str) -> list[Segment]:
+def segments(text: str) -> list[RecordSegment]:
     """Return the segments of a sentence, in order. A *yes* or *no* that answers is left out."""
     found = list(tokens(text))
     if len(found) > _LEAD_WORDS and found[0].low in _ANSWERS and found[1].low in {",", ".", ";", ":", "—", "–", "-"}:
         found = found[2:]
-    cut: list[Segment] = []
+    cut: list[RecordSegment] = []
     for part in _parts(_without_asides(found)):
         cut += _excepted(part)
     return [each for each in cut if any(token.is_word for token in each.tokens)]
 
 
-def _without_asides(found: Sequence[Token]) -> list[Token]:
+def _without_asides(found: Sequence[RecordWord]) -> list[RecordWord]:
     """Return a sentence without what stands between two commas and says something else of what is before it: *, led by Ann,*."""
-    left: list[Token] = []
+    left: list[RecordWord] = []
     place = 0
     while place < len(found):
         token, after = found[place], [each.low for each in found[place + 1 : place + 3]]
@@ -101,7 +101,7 @@ def _opens_aside(words: Sequence[str]) -> bool:
     return words[0] in _RELATIVES or (participle and words[-1] in _LINKS)
 
 
-def _parts(found: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
+def _parts(found: Sequence[RecordWord]) -> Iterator[tuple[RecordWord, ...]]:
     """Yield the clauses: cut at semicolons and contrasts, and at a comma or *and* where both sides have a verb."""
     start = 0
     for place, token in enumerate(found):
@@ -115,7 +115,7 @@ def _parts(found: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
     yield tuple(found[start:])
 
 
-def _excepts(found: Sequence[Token], place: int) -> bool:
+def _excepts(found: Sequence[RecordWord], place: int) -> bool:
     """Whether *but* takes something from all: *all plans but one*."""
     before = [token.low for token in found[max(0, place - _NEAR) : place]]
     return (
@@ -125,7 +125,7 @@ def _excepts(found: Sequence[Token], place: int) -> bool:
     )
 
 
-def _parts_clauses(found: Sequence[Token], start: int, place: int) -> bool:
+def _parts_clauses(found: Sequence[RecordWord], start: int, place: int) -> bool:
     """Whether both sides of a comma or *and* say something, or the second one denies: *with A and B, not with C*."""
     if place + 1 < len(found) and found[place + 1].low == "not" and not _says(_until(found, place + 1)):
         return True
@@ -133,7 +133,7 @@ def _parts_clauses(found: Sequence[Token], start: int, place: int) -> bool:
     return opens and _says(found[start:place]) and _says(_until(found, place + 1))
 
 
-def _until(found: Sequence[Token], start: int) -> Sequence[Token]:
+def _until(found: Sequence[RecordWord], start: int) -> Sequence[RecordWord]:
     """Return the tokens up to the next place where a clause may end."""
     end = start
     while (
@@ -143,13 +143,13 @@ def _until(found: Sequence[Token], start: int) -> Sequence[Token]:
     return found[start:end]
 
 
-def _says(part: Sequence[Token]) -> bool:
+def _says(part: Sequence[RecordWord]) -> bool:
     """Whether a stretch has a verb with something before it that could be its subject."""
     verbs = [n for n, token in enumerate(part) if token.low in _FINITE and not (n and part[n - 1].low in _DETERMINERS)]
     return bool(verbs) and any(token.is_word for token in part[: verbs[-1]])
 
 
-def _excepted(part: tuple[Token, ...]) -> Iterator[Segment]:
+def _excepted(part: tuple[RecordWord, ...]) -> Iterator[RecordSegment]:
     low = [token.low for token in part]
     for place in range(len(low)):
         phrase = next((each for each in _EXCEPTING if tuple(low[place : place + len(each)]) == each), None)
@@ -161,17 +161,17 @@ def _excepted(part: tuple[Token, ...]) -> Iterator[Segment]:
         )
         before = (
             *part[:place],
-            *(Token(word, word, word, is_word=True) for word in phrase if word == "all"),
+            *(RecordWord(word, word, word, is_word=True) for word in phrase if word == "all"),
             *rest[end:],
         )
         if part[place].low in _INCLUSIVE and _INCLUSIVE.intersection(token.low for token in before):
-            yield Segment(before)  # apart from A, only B does: so does A
+            yield RecordSegment(before)  # apart from A, only B does: so does A
             return
         if any(token.is_word for token in before):
-            yield Segment(before, but=rest[:end])
-        yield Segment(rest[:end], excepts=True)
+            yield RecordSegment(before, but=rest[:end])
+        yield RecordSegment(rest[:end], excepts=True)
         return
-    yield Segment(part)
+    yield RecordSegment(part)
 
 
 def count_of(low: Sequence[str]) -> list[tuple[int, int, int]]:

@@ -11,9 +11,9 @@ from typing import Any
 
 from interlock.dpe.comparison.cues import ENTITY_SUBSTITUTED, NEGATION_FLIP, NUMBER_CHANGED
 from interlock.dpe.document import Distortion
+from interlock.dpe.grounding.placing.records.grids import Grid, GridCell, cell_of
+from interlock.dpe.grounding.placing.records.words import content, named
 from interlock.dpe.grounding.placing.scopes import plain
-from interlock.dpe.grounding.records.grids import Cell, Grid, cell_of
-from interlock.dpe.grounding.records.words import content, named
 from interlock.dpe.grounding.tables import objects
 from interlock.dpe.grounding.tables.record import Field, Pairs, Record
 from interlock.dpe.text.patterns import pattern
@@ -157,7 +157,7 @@ def _differing(stated: Field, grid: Grid, row: int, place: int) -> Iterator[Dist
         yield Distortion(kind, own.written, stated.value, grid.fact_id, slot=noun)
 
 
-def _kind(own: Cell, told: Cell, others: Sequence[Cell]) -> str:
+def _kind(own: GridCell, told: GridCell, others: Sequence[GridCell]) -> str:
     """Return the type of a difference that is surely one, or an empty text."""
     if own.absent or told.absent:
         if own.absent and told.absent:
@@ -173,11 +173,11 @@ def _kind(own: Cell, told: Cell, others: Sequence[Cell]) -> str:
     return NUMBER_CHANGED if told.values else ENTITY_SUBSTITUTED
 
 
-def _are_comparable(own: Cell, told: Cell) -> bool:
+def _are_comparable(own: GridCell, told: GridCell) -> bool:
     return any(comparable(one, other) for one in own.values for other in told.values)
 
 
-def _alike(one: Cell, other: Cell) -> bool:
+def _alike(one: GridCell, other: GridCell) -> bool:
     if one.absent or other.absent:
         return one.absent and other.absent
     if one.values and other.values:

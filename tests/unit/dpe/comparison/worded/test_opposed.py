@@ -8,8 +8,8 @@ import pytest
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import Misbinding
-from interlock.dpe.comparison.stances.axes import FILES
-from interlock.dpe.comparison.stances.opposed import opposed
+from interlock.dpe.comparison.bindings.stances.axes import FILES
+from interlock.dpe.comparison.worded.opposed import opposed
 from interlock.dpe.text.wordlists import lines
 from tests.unit.dpe.comparison.bindings.reading import passages
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from interlock.dpe.grounding.records.words import Token
+from interlock.dpe.grounding.placing.records.words import RecordWord
 from interlock.dpe.text.wordlists import lines, word_set
 
 _DENYING = word_set(
@@ -80,7 +80,7 @@ def tells_plain(side: Side, words: Sequence[str]) -> bool | None:
     return side.positive if side.condition in plain else None
 
 
-def denials(found: Sequence[Token]) -> int:
+def denials(found: Sequence[RecordWord]) -> int:
     """Return how often a clause denies."""
     words = [token.low for token in found]
     joined = "neither" in words  # neither A nor B denies once

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from interlock.dpe.grounding.records.conditions import OFF, Side, denials, sides, tells_plain
-from interlock.dpe.grounding.records.grids import Grid
-from interlock.dpe.grounding.records.segments import Segment
-from interlock.dpe.grounding.records.words import beginnings, begins, named, says, stems_in
+from interlock.dpe.grounding.placing.records.conditions import OFF, Side, denials, sides, tells_plain
+from interlock.dpe.grounding.placing.records.grids import Grid
+from interlock.dpe.grounding.placing.records.segments import RecordSegment
+from interlock.dpe.grounding.placing.records.words import beginnings, begins, named, says, stems_in
 from interlock.dpe.text.wordlists import word_set
 
 MOST_MEANT = 1
@@ -27,7 +27,7 @@ def of_condition(grid: Grid, place: int) -> Side | None:
     return Side(next(iter(conditions)) or 0, positive=True)
 
 
-def meant(grid: Grid, segment: Segment, apart: Collection[int]) -> list[int]:
+def meant(grid: Grid, segment: RecordSegment, apart: Collection[int]) -> list[int]:
     """Return the columns whose key a segment names, of several those with the most words. *apart* are the places of names of rows."""
     own = [token for n, token in enumerate(segment.tokens) if n not in apart]
     stems = stems_in(own)
@@ -49,7 +49,7 @@ def meant(grid: Grid, segment: Segment, apart: Collection[int]) -> list[int]:
     return [place for place, weight in found.items() if weight == most]
 
 
-def told(grid: Grid, place: int, segment: Segment) -> bool | None:
+def told(grid: Grid, place: int, segment: RecordSegment) -> bool | None:
     """Return whether a segment says that a field holds, or ``None`` where that is not sure."""
     column, side = grid.columns[place], of_condition(grid, place)
     words = [token for token in segment.tokens if token.is_word]
@@ -75,7 +75,7 @@ def told(grid: Grid, place: int, segment: Segment) -> bool | None:
 
 
 def strange(
-    grid: Grid, segment: Segment, apart: Collection[int], light: Collection[str], known: Collection[str]
+    grid: Grid, segment: RecordSegment, apart: Collection[int], light: Collection[str], known: Collection[str]
 ) -> list[str]:
     """Return the words of a segment that neither name a row or a key nor are small: what else it says."""
     columns = [stem for column in grid.columns for stem in column.stems]
@@ -88,7 +88,7 @@ def strange(
     ]  # fmt: skip
 
 
-def _side_places(segment: Segment) -> frozenset[int]:
+def _side_places(segment: RecordSegment) -> frozenset[int]:
     places = [n for n, token in enumerate(segment.tokens) if token.is_word]
     return frozenset(places[n] for each in sides(segment.words) for n in each.places)
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.records.conditions import Side, denials, sides
-from interlock.dpe.grounding.records.words import content, tokens
+from interlock.dpe.grounding.placing.records.conditions import Side, denials, sides
+from interlock.dpe.grounding.placing.records.words import content, tokens
 from interlock.dpe.grounding.tables.record import Field, Record
 from interlock.dpe.text.memory.remembered import STORE
 from interlock.dpe.text.patterns import pattern
@@ -55,7 +55,7 @@ _STATEFUL = frozenset(
 
 
 @dataclass(frozen=True)
-class Cell:
+class GridCell:
     """What a record has under a key. ``absent``: the key has no value. ``positive``: of a field with two sides, which it has, and
     ``condition`` which sides these are where its words say so: *rejected*.
     """
@@ -70,7 +70,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Column:
+class GridColumn:
     """A key: its noun as written, the stems of its words that name no condition, and the condition that the others name."""
 
     noun: str
@@ -79,7 +79,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Label:
+class GridLabel:
     """A name of a row: its stems in order, and those that no other row's name has."""
 
     written: str
@@ -88,11 +88,11 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Row:
+class GridRow:
     """A row with its names, and its cells by column."""
 
-    labels: tuple[Label, ...]
-    cells: tuple[Cell | None, ...]
+    labels: tuple[GridLabel, ...]
+    cells: tuple[GridCell | None, ...]
     name: str
 
 
@@ -101,8 +101,8 @@ class Grid:
     """Rows of one kind under the same keys. ``kinds`` are the stems of the words for a row, ``heads`` those of what names it."""
 
     fact_id: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    columns: tuple[GridColumn, ...]
+    rows: tuple[GridRow, ...]
     kinds: frozenset[str] = frozenset()
     turned: bool = False
     """Whether its rows are the columns of a table or the keys of an object."""
@@ -161,7 +161,9 @@ def _with_names(grid: Grid, called: Mapping[tuple[str, str], str]) -> Grid:
 def _grid(fact_id: str, kind: str, members: Sequence[Record]) -> Grid:
     keys = list(dict.fromkeys(key for each in members for key in _keys(each)))
     labels = _labels(members)
-    rows = tuple(Row(labels[n], tuple(_cell(key, each) for key in keys), _name(each)) for n, each in enumerate(members))
+    rows = tuple(
+        GridRow(labels[n], tuple(_cell(key, each) for key in keys), _name(each)) for n, each in enumerate(members)
+    )
     heads = members[0].fields[0].key.noun if len(members) > 1 and not kind and members[0].fields else ""
     section = " ".join(each.value for each in members[0].subject if not each.key.noun)
     own = frozenset(content(section)) if section else frozenset()
@@ -179,7 +181,7 @@ def _turned(grid: Grid, members: Sequence[Record]) -> list[Grid]:
             return []
         section = " ".join(each.value for each in members[0].subject if not each.key.noun)
         rows = tuple(
-            Row(_own_labels([[key.noun] for key in grid.columns])[n], (cell,), key.noun)
+            GridRow(_own_labels([[key.noun] for key in grid.columns])[n], (cell,), key.noun)
             for n, (key, cell) in enumerate(zip(grid.columns, grid.rows[0].cells, strict=True))
         )
         return [Grid(grid.fact_id, (_of_words(section),), rows, grid.section, turned=True, section=grid.section,
@@ -190,7 +192,7 @@ def _turned(grid: Grid, members: Sequence[Record]) -> list[Grid]:
         return []
     names = _own_labels([[_BRACKETS.sub("", grid.columns[n].noun)] for n in heads])
     rows = tuple(
-        Row(label, tuple(row.cells[n] for row in grid.rows), grid.columns[n].noun)
+        GridRow(label, tuple(row.cells[n] for row in grid.rows), grid.columns[n].noun)
         for label, n in zip(names, heads, strict=True)
     )
     return [Grid(grid.fact_id, tuple(_of_words(row.name) for row in grid.rows), rows, turned=True, texts=grid.texts)]
@@ -202,7 +204,7 @@ def _are_alike(grid: Grid, heads: Sequence[int]) -> bool:
     return sum(len(each) == 1 and "" not in each for each in sorts) > len(sorts) / 2
 
 
-def _sort(cell: Cell | None) -> str:
+def _sort(cell: GridCell | None) -> str:
     if cell is None or cell.absent:
         return ""
     if cell.positive is not None:
@@ -214,21 +216,21 @@ def _keys(record: Record) -> list[Key]:
     return [*(each.key for each in record.fields), *record.absent]
 
 
-def _cell(key: Key, record: Record) -> Cell | None:
+def _cell(key: Key, record: Record) -> GridCell | None:
     if key in record.absent:
-        return Cell("none", absent=True)
+        return GridCell("none", absent=True)
     found = next((each for each in record.fields if each.key == key), None)
     return cell_of(found) if found is not None else None
 
 
-def cell_of(stated: Field) -> Cell:
+def cell_of(stated: Field) -> GridCell:
     """Return a field as a cell."""
     if stated.value.casefold() in _EMPTY:
-        return Cell(stated.value, absent=True)
+        return GridCell(stated.value, absent=True)
     positive, condition = _side_of(stated.value)
     noun = stated.key.noun
     values = tuple(v for v in read(stated.stated).values if v.start >= len(noun)) if noun else read(stated.value).values
-    return Cell(
+    return GridCell(
         stated.value, positive=positive, condition=condition, items=stated.items or _items(stated.value), values=tuple(values),
         stems=frozenset(content(stated.value)),
     )  # fmt: skip
@@ -252,22 +254,22 @@ def _side_of(written: str) -> tuple[bool | None, int | None]:
     return (state.positive if state else None), None
 
 
-def _column(key: Key) -> Column:
+def _column(key: Key) -> GridColumn:
     return _of_words(_BRACKETS.sub("", key.noun))
 
 
-def _of_words(noun: str) -> Column:
+def _of_words(noun: str) -> GridColumn:
     words = [token for token in tokens(noun) if token.is_word]
     own = sides([token.low for token in words])[-1:]
     inside = {n for each in own for n in each.places}
     rest = [token for n, token in enumerate(words) if n not in inside and token.low not in _STATEFUL]
     stems = frozenset(token.stem for token in rest if token.counts)
-    return Column(noun, stems, own[0] if own else None)
+    return GridColumn(noun, stems, own[0] if own else None)
 
 
-def _labels(members: Sequence[Record]) -> list[tuple[Label, ...]]:
+def _labels(members: Sequence[Record]) -> list[tuple[GridLabel, ...]]:
     """Return the names of each row: its values that are words and that no other row has under that key."""
-    found: list[tuple[Label, ...]] = [() for _ in members]
+    found: list[tuple[GridLabel, ...]] = [() for _ in members]
     for place, key in enumerate(dict.fromkeys(each.key for member in members for each in member.fields)):
         held = [next((each for each in member.fields if each.key == key), None) for member in members]
         written = [each.value if each is not None else "" for each in held]
@@ -288,13 +290,13 @@ def _may_name(key: Key, place: int, written: Sequence[str]) -> bool:
     return short and not timed and (naming or (lettered and (place == 0 or all(w[:1].isupper() for w in written if w))))
 
 
-def _own_labels(names: Sequence[Sequence[str]]) -> list[tuple[Label, ...]]:
+def _own_labels(names: Sequence[Sequence[str]]) -> list[tuple[GridLabel, ...]]:
     """Return the labels of rows, each with the stems that the names of no other row have."""
     stems = [[content(_BRACKETS.sub("", each)) for each in row] for row in names]
     rows = Counter(stem for each in stems for stem in {stem for one in each for stem in one})
     return [
         tuple(
-            Label(written, own, frozenset(stem for stem in own if rows[stem] == 1))
+            GridLabel(written, own, frozenset(stem for stem in own if rows[stem] == 1))
             for written, own in zip(row, stems[number], strict=True)
             if own
         )

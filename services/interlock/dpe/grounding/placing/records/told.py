@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 
 from interlock.dpe.comparison.cues import NEGATION_FLIP
 from interlock.dpe.document import Distortion
-from interlock.dpe.grounding.records.amounts import amounts
-from interlock.dpe.grounding.records.conditions import denials
-from interlock.dpe.grounding.records.days import days_and_dates
-from interlock.dpe.grounding.records.fields import meant, spoken_of, strange, told
-from interlock.dpe.grounding.records.grids import Grid
-from interlock.dpe.grounding.records.held import EXISTS, Held, is_placed, text_of, written
-from interlock.dpe.grounding.records.mentions import Mention, mentions
-from interlock.dpe.grounding.records.segments import Segment, count_of, segments
-from interlock.dpe.grounding.records.worded import worded
-from interlock.dpe.grounding.records.words import Token, says, stems_in, tokens
+from interlock.dpe.grounding.placing.records.amounts import amounts
+from interlock.dpe.grounding.placing.records.conditions import denials
+from interlock.dpe.grounding.placing.records.days import days_and_dates
+from interlock.dpe.grounding.placing.records.fields import meant, spoken_of, strange, told
+from interlock.dpe.grounding.placing.records.grids import Grid
+from interlock.dpe.grounding.placing.records.held import EXISTS, HeldValue, is_placed, text_of, written
+from interlock.dpe.grounding.placing.records.mentions import Mention, mentions
+from interlock.dpe.grounding.placing.records.segments import RecordSegment, count_of, segments
+from interlock.dpe.grounding.placing.records.worded import worded
+from interlock.dpe.grounding.placing.records.words import RecordWord, says, stems_in, tokens
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.dates import MONTHS
 from interlock.dpe.values.reckoning.weekdays import days_in
@@ -39,7 +39,7 @@ _LEAST_ROWS = 2
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RecordVerdict:
     """What the records say of a sentence: the findings, the records that bear it out, and whether they bear out all of it."""
 
     moved: tuple[Distortion, ...] = ()
@@ -50,11 +50,11 @@ class Verdict:
 
 
 @dataclass
-class Told:
+class ToldRow:
     """Holds the sentences of an answer against the records of its sources, one after the other."""
 
-    sources: Held
-    asked: tuple[Token, ...]
+    sources: HeldValue
+    asked: tuple[RecordWord, ...]
     _last: tuple[Grid, int, bool] | None = None
     _topics: dict[int, int] = field(default_factory=dict)
     _lead: bool = False
@@ -63,27 +63,27 @@ class Told:
 
     def __post_init__(self) -> None:
         for number, grid in enumerate(self.sources.grids):
-            self._rows(number, grid, Segment(self.asked))
+            self._rows(number, grid, RecordSegment(self.asked))
 
-    def of_sentence(self, text: str) -> Verdict:
+    def of_sentence(self, text: str) -> RecordVerdict:
         """Return what the records say of the next sentence."""
         if text.rstrip().endswith("?"):
-            return Verdict()
+            return RecordVerdict()
         moved: list[Distortion] = []
         premises: list[str] = []
         item = self._item(text) if self._lead else None
         if item is not None:
             found = list(self.sources.held(*item[:4], holds=item[4], rest=0))
             moved += [each for each in found if isinstance(each, Distortion)]
-            return Verdict(tuple(moved), tuple(each for each in found if isinstance(each, str)))
+            return RecordVerdict(tuple(moved), tuple(each for each in found if isinstance(each, str)))
         judged = [self._segment(each, moved, premises) for each in segments(text)]
         whole = bool(judged) and all(judged) and not moved
         figures, self._figures = self._figures, frozenset()
         self._lead = text.rstrip().endswith(":") and self._last is not None
         once = {(each.type, each.slot): each for each in reversed(moved)}
-        return Verdict(tuple(reversed(once.values())), tuple(dict.fromkeys(premises)), whole, figures)
+        return RecordVerdict(tuple(reversed(once.values())), tuple(dict.fromkeys(premises)), whole, figures)
 
-    def _item(self, text: str) -> tuple[Grid, int, Segment, list[Mention], bool] | None:
+    def _item(self, text: str) -> tuple[Grid, int, RecordSegment, list[Mention], bool] | None:
         """Return what a list item that begins with the name of a row says by the sentence above the list."""
         if self._last is None:
             return None
@@ -95,9 +95,9 @@ class Told:
         after = found[max(rows[0].places) + 1 : max(rows[0].places) + 2]
         if after and after[0].is_word:
             return None
-        return grid, place, Segment(found), rows[:1], holds
+        return grid, place, RecordSegment(found), rows[:1], holds
 
-    def _segment(self, segment: Segment, moved: list[Distortion], premises: list[str]) -> bool:
+    def _segment(self, segment: RecordSegment, moved: list[Distortion], premises: list[str]) -> bool:
         """Hold a segment against the grid that it is about. Returns whether it agrees."""
         if segment.conditional:
             return False
@@ -115,7 +115,7 @@ class Told:
                     agreed = True
         return agreed and not moved
 
-    def _rows(self, number: int, grid: Grid, segment: Segment) -> list[Mention]:
+    def _rows(self, number: int, grid: Grid, segment: RecordSegment) -> list[Mention]:
         found = mentions(grid, segment.tokens)
         if len(found) == 1:
             self._topics[number] = found[0].row
@@ -124,7 +124,7 @@ class Told:
         return found
 
     def _of_grid(
-        self, number: int, grid: Grid, segment: Segment, rows: Sequence[Mention]
+        self, number: int, grid: Grid, segment: RecordSegment, rows: Sequence[Mention]
     ) -> Iterator[Distortion | str | frozenset[str]]:
         apart = frozenset(place for each in rows for place in each.places)
         counts = any(whole == len(grid.rows) for _, whole, _ in count_of(segment.words))
@@ -160,7 +160,7 @@ class Told:
             yield from self.sources.members(grid, segment, rows[0].row)
             yield from days_and_dates(grid, segment, rows[0].row, self.sources.grids)
 
-    def _topic(self, number: int, grid: Grid, segment: Segment) -> list[Mention]:
+    def _topic(self, number: int, grid: Grid, segment: RecordSegment) -> list[Mention]:
         """Return the row that a segment without a name goes on about: the only one, or the last one named."""
         if len(grid.rows) == 1 and not grid.turned:
             return [Mention(0, frozenset())]
@@ -171,7 +171,7 @@ class Told:
         return [Mention(topic, frozenset())] if goes_on else []
 
     def _parted(
-        self, number: int, grid: Grid, segment: Segment, rows: Sequence[Mention], rest: Sequence[str]
+        self, number: int, grid: Grid, segment: RecordSegment, rows: Sequence[Mention], rest: Sequence[str]
     ) -> Iterator[Distortion | str]:
         """Yield the keys that a contrast parts otherwise than their object: *A and B are masked*, and then *C is not*.
 
@@ -200,7 +200,7 @@ class Told:
         if said == own:
             yield text_of(grid, 0)
 
-    def _carried(self, grid: Grid, segment: Segment) -> tuple[list[int], bool | None]:
+    def _carried(self, grid: Grid, segment: RecordSegment) -> tuple[list[int], bool | None]:
         """Return the field that a segment without words of its own takes from the one before it, or from what was asked."""
         denied = bool(denials([token for token in segment.tokens if token.is_word]) % 2)
         if self._last is not None and self._last[0] is grid:
@@ -208,10 +208,10 @@ class Told:
             return [self._last[1]], (not before if segment.excepts else not denied)
         if segment.excepts:
             return [], None
-        columns = meant(grid, Segment(self.asked), ())
+        columns = meant(grid, RecordSegment(self.asked), ())
         return (columns, not denied) if len(columns) == 1 else ([], None)
 
-    def _strange(self, grid: Grid, segment: Segment, apart: frozenset[int]) -> list[str]:
+    def _strange(self, grid: Grid, segment: RecordSegment, apart: frozenset[int]) -> list[str]:
         known = {stem for token in self.asked if token.counts for stem in (token.stem,)}
         found = strange(grid, segment, apart, LIGHT | EXISTS, known)
         return [
@@ -219,7 +219,7 @@ class Told:
         ]
 
 
-def _all_of(grid: Grid, segment: Segment) -> list[Mention]:
+def _all_of(grid: Grid, segment: RecordSegment) -> list[Mention]:
     """Return all rows, but for the excepted ones, where a segment speaks of every one: *each plan*, *all rooms but one*."""
     for place, token in enumerate(segment.tokens[:-1]):
         after = segment.tokens[place + 1]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
-from interlock.dpe.comparison.stances.held import Stance
+from interlock.dpe.comparison.bindings.stances.held import Stance
 from interlock.dpe.text.patterns import pattern
 
 _LEAST = 3

@@ -22,7 +22,7 @@ _SKIPPED = frozenset({"DET", "PRON"})
 
 
 @dataclass(frozen=True)
-class Wording:
+class AxisPhrase:
     """A phrase of one side: its lemmas, and the word classes that a single word must have. ``open``: the axis has more than two sides."""
 
     axis: str
@@ -37,8 +37,8 @@ class Wording:
         return frozenset(word for word in self.words if word != GAP)
 
 
-def _read() -> list[Wording]:
-    found: list[Wording] = []
+def _read() -> list[AxisPhrase]:
+    found: list[AxisPhrase] = []
     for file in FILES:
         for line in lines(file):
             several = "=" in line.partition("|")[0]
@@ -48,15 +48,15 @@ def _read() -> list[Wording]:
                     word, _, tag = phrase.partition("/")
                     words = tuple(word.lower().replace("-", " ").split())
                     words = words[1:] if words[0] == "be" and len(words) > 1 else words
-                    found.append(Wording(name.strip(), side, words, _CLASSES.get(tag.strip(), ()), several))
+                    found.append(AxisPhrase(name.strip(), side, words, _CLASSES.get(tag.strip(), ()), several))
     return found
 
 
-def _by_rarest() -> Mapping[str, tuple[Wording, ...]]:
+def _by_rarest() -> Mapping[str, tuple[AxisPhrase, ...]]:
     """Return the phrases by that word of each which the fewest of them have: hundreds begin with *in*."""
     every = _read()
     count = Counter(word for wording in every for word in wording.needed)
-    found: dict[str, list[Wording]] = {}
+    found: dict[str, list[AxisPhrase]] = {}
     for wording in every:
         found.setdefault(min(wording.needed, key=lambda word: (count[word], word)), []).append(wording)
     return {word: tuple(each) for word, each in found.items()}
@@ -65,7 +65,7 @@ def _by_rarest() -> Mapping[str, tuple[Wording, ...]]:
 _BY_RAREST = _by_rarest()
 
 
-def matches(tokens: list[Any]) -> list[tuple[Wording, list[Any]]]:
+def matches(tokens: list[Any]) -> list[tuple[AxisPhrase, list[Any]]]:
     """Return the phrases that stand in *tokens*, with the tokens of each, and none that is only a part of another of its axis."""
     places: dict[str, list[int]] = {}
     for place, token in enumerate(tokens):
@@ -88,7 +88,7 @@ def matches(tokens: list[Any]) -> list[tuple[Wording, list[Any]]]:
     return sorted(kept, key=lambda each: (each[1][0].i, each[0].axis))
 
 
-def _matched(wording: Wording, tokens: list[Any], place: int) -> list[Any]:
+def _matched(wording: AxisPhrase, tokens: list[Any], place: int) -> list[Any]:
     """Return the tokens of a phrase that begins at *place*, or none."""
     if wording.classes and tokens[place].pos_ not in wording.classes:
         return []

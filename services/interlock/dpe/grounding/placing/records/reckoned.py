@@ -10,9 +10,9 @@ from interlock.dpe.comparison.cues import NEGATION_FLIP
 from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding.follows import Followed
 from interlock.dpe.grounding.placing.copied_rows import RowVerdict
+from interlock.dpe.grounding.placing.records.segments import count_of
+from interlock.dpe.grounding.placing.records.told import RecordVerdict
 from interlock.dpe.grounding.placing.states import RecordStates
-from interlock.dpe.grounding.records.segments import count_of
-from interlock.dpe.grounding.records.told import Verdict
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import NUMBER, ORDINAL, Value
 
@@ -75,7 +75,7 @@ def with_row(settled: Reckoning | None, verdict: RowVerdict) -> Reckoning | None
     )  # fmt: skip
 
 
-def with_told(settled: Reckoning | None, verdict: Verdict, claim: Claim) -> Reckoning | None:
+def with_told(settled: Reckoning | None, verdict: RecordVerdict, claim: Claim) -> Reckoning | None:
     """Return what is shown with what the records say of the rows that the sentence of a claim names.
 
     A sentence all of whose segments agree is borne out where its only figures count its rows.

@@ -11,7 +11,7 @@ from interlock.dpe.comparison.bindings import predicates
 from interlock.dpe.comparison.bindings.clauses import sense, tells
 from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.comparison.bindings.moods import PASSIVE_SUBJECTS, SUBJECTS, has_subject, is_hypothetical
-from interlock.dpe.comparison.stances.axes import Wording, matches
+from interlock.dpe.comparison.bindings.stances.axes import AxisPhrase, matches
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import stem
 
@@ -88,7 +88,7 @@ def _read(verb: Any) -> _Clause:
     )
 
 
-def _stance(wording: Wording, own: list[Any], top: Any, verb: Any, clause: _Clause) -> Stance:
+def _stance(wording: AxisPhrase, own: list[Any], top: Any, verb: Any, clause: _Clause) -> Stance:
     inside = {token.i for token in own}
     beside = {t.i for t in _beside(top, verb)}
 

@@ -11,10 +11,10 @@ from itertools import pairwise
 
 from interlock.dpe.comparison.cues import NUMBER_CHANGED
 from interlock.dpe.document import Distortion
-from interlock.dpe.grounding.records.grids import Cell, Grid
-from interlock.dpe.grounding.records.mentions import Mention
-from interlock.dpe.grounding.records.segments import Segment, count_of
-from interlock.dpe.grounding.records.words import Token, named, stems_in, tokens
+from interlock.dpe.grounding.placing.records.grids import Grid, GridCell
+from interlock.dpe.grounding.placing.records.mentions import Mention
+from interlock.dpe.grounding.placing.records.segments import RecordSegment, count_of
+from interlock.dpe.grounding.placing.records.words import RecordWord, named, stems_in, tokens
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.numerals import UNITS
 
@@ -26,7 +26,7 @@ _LEAST_PAIRS = 2
 
 
 def amounts(
-    grid: Grid, segment: Segment, rows: Sequence[Mention], columns: Sequence[int]
+    grid: Grid, segment: RecordSegment, rows: Sequence[Mention], columns: Sequence[int]
 ) -> Iterator[Distortion | str | frozenset[str]]:
     """Yield the figures of a segment that are another field's or another row's; of rows that all have theirs, the text and figures."""
     if not any(map(_figure, segment.tokens)) or set(segment.words) & _COMPARED or count_of(segment.words):
@@ -38,20 +38,20 @@ def amounts(
         yield from _paired(grid, segment, rows, columns[0])
 
 
-def _figure(token: Token) -> str:
+def _figure(token: RecordWord) -> str:
     """Return the figure that a token is, or an empty text."""
     if token.low[:1].isdigit():
         return token.low.replace(",", "")
     return str(UNITS[token.low]) if token.low in UNITS and token.low != "one" else ""
 
 
-def _figures(cell: Cell | None) -> frozenset[str]:
+def _figures(cell: GridCell | None) -> frozenset[str]:
     if cell is None or cell.absent:
         return frozenset()
     return frozenset(figure for token in tokens(cell.written) if (figure := _figure(token)))
 
 
-def _before_key(grid: Grid, segment: Segment, row: Mention) -> Iterator[Distortion]:
+def _before_key(grid: Grid, segment: RecordSegment, row: Mention) -> Iterator[Distortion]:
     """Yield the count before the words of a key, *20 shared users*, that its row does not have and another one has."""
     for place, column in enumerate(grid.columns):
         own = grid.rows[row.row].cells[place]
@@ -66,7 +66,7 @@ def _before_key(grid: Grid, segment: Segment, row: Mention) -> Iterator[Distorti
                 yield _changed(grid, row.row, place, token.text)
 
 
-def _contrasted(grid: Grid, segment: Segment, row: Mention) -> Iterator[Distortion]:
+def _contrasted(grid: Grid, segment: RecordSegment, row: Mention) -> Iterator[Distortion]:
     """Yield the figure of a field whose key differs by one word, *peak* and *offpeak*, where a segment has the other word."""
     stems = stems_in([token for n, token in enumerate(segment.tokens) if n not in row.places])
     cells = grid.rows[row.row].cells
@@ -93,7 +93,7 @@ def _alone(stems: frozenset[str], own: frozenset[str], other: frozenset[str]) ->
 
 
 def _paired(
-    grid: Grid, segment: Segment, rows: Sequence[Mention], place: int
+    grid: Grid, segment: RecordSegment, rows: Sequence[Mention], place: int
 ) -> Iterator[Distortion | str | frozenset[str]]:
     """Yield the figure of each row where rows and figures take turns, and the figure is another's of these rows."""
     cells = {each.row: _figures(grid.rows[each.row].cells[place]) for each in rows}

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from interlock.dpe.comparison.cues import ENTITY_SUBSTITUTED, NEGATION_FLIP, NUMBER_CHANGED
 from interlock.dpe.document import Distortion
-from interlock.dpe.grounding.records.conditions import sides
-from interlock.dpe.grounding.records.fields import of_condition, spoken_of
-from interlock.dpe.grounding.records.grids import Cell, Column, Grid
-from interlock.dpe.grounding.records.members import strangers
-from interlock.dpe.grounding.records.mentions import Mention
-from interlock.dpe.grounding.records.segments import Segment, count_of
-from interlock.dpe.grounding.records.words import content, named, says, stems_in
+from interlock.dpe.grounding.placing.records.conditions import sides
+from interlock.dpe.grounding.placing.records.fields import of_condition, spoken_of
+from interlock.dpe.grounding.placing.records.grids import Grid, GridCell, GridColumn
+from interlock.dpe.grounding.placing.records.members import strangers
+from interlock.dpe.grounding.placing.records.mentions import Mention
+from interlock.dpe.grounding.placing.records.segments import RecordSegment, count_of
+from interlock.dpe.grounding.placing.records.words import content, named, says, stems_in
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import same
@@ -36,14 +36,14 @@ _MOST_WORDS_OF_VALUE = 4
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldValue:
     """The grids of the sources, and the stems of what else the sources say, each with the id of its fact."""
 
     grids: Sequence[Grid]
     texts: Sequence[tuple[str, frozenset[str]]]
 
     def held(
-        self, grid: Grid, place: int, segment: Segment, rows: Sequence[Mention], *, holds: bool, rest: int
+        self, grid: Grid, place: int, segment: RecordSegment, rows: Sequence[Mention], *, holds: bool, rest: int
     ) -> Iterator[Distortion | str]:
         column = grid.columns[place]
         yield from _counted(grid, place, segment, rows, holds=holds) if rest <= _MOST_STRANGE else ()
@@ -82,7 +82,7 @@ class Held:
                         NEGATION_FLIP, cell.written, written(segment), grid.fact_id, slot=_slot(grid, each.row, place)
                     )  # fmt: skip
 
-    def _told_elsewhere(self, grid: Grid, row: int, place: int, segment: Segment) -> bool:
+    def _told_elsewhere(self, grid: Grid, row: int, place: int, segment: RecordSegment) -> bool:
         """Whether a text of the sources speaks of a field of a row, so that it may say otherwise than the record."""
         labels, column, side = grid.rows[row].labels, grid.columns[place], of_condition(grid, place)
         several = len(grid.rows) > 1
@@ -99,7 +99,7 @@ class Held:
                     return True
         return False
 
-    def members(self, grid: Grid, segment: Segment, row: int) -> Iterator[Distortion]:
+    def members(self, grid: Grid, segment: RecordSegment, row: int) -> Iterator[Distortion]:
         """Yield what a segment counts among the members of a list of a row, and that is none of them."""
         for column, cell in zip(grid.columns, grid.rows[row].cells, strict=True):
             if cell is None or len(cell.items) < _LEAST_ROWS:
@@ -109,7 +109,7 @@ class Held:
                 if self._is_foreign(each, grid, cell, keys, stems_in(segment.tokens)):
                     yield Distortion(ENTITY_SUBSTITUTED, cell.written, each, grid.fact_id, slot=column.noun)
 
-    def _is_foreign(self, name: str, grid: Grid, cell: Cell, keys: frozenset[str], stems: frozenset[str]) -> bool:
+    def _is_foreign(self, name: str, grid: Grid, cell: GridCell, keys: frozenset[str], stems: frozenset[str]) -> bool:
         """Whether it is sure enough that a stranger is none of a list: its key is named, all members are told, or it is of their kind."""
         own = frozenset(content(name))
         known = [text for fact_id, text in self.texts if fact_id != grid.fact_id and own <= text]
@@ -138,7 +138,7 @@ class Held:
 
 
 def _counted(
-    grid: Grid, place: int, segment: Segment, rows: Sequence[Mention], *, holds: bool
+    grid: Grid, place: int, segment: RecordSegment, rows: Sequence[Mention], *, holds: bool
 ) -> Iterator[Distortion | str]:
     """Yield a count of the rows that have a field, *two of the three stops*, that is another one, or the records where it is right."""
     cells = [row.cells[place] for row in grid.rows]
@@ -156,7 +156,7 @@ def _counted(
                 )
 
 
-def _asserts(segment: Segment, grid: Grid, place: int) -> bool:
+def _asserts(segment: RecordSegment, grid: Grid, place: int) -> bool:
     """Whether a segment gives a value to a key that has none."""
     words = set(segment.words)
     if words & _EMPTY or not (words & EXISTS or sides(segment.words)):
@@ -164,14 +164,14 @@ def _asserts(segment: Segment, grid: Grid, place: int) -> bool:
     return bool(grid.columns[place].stems) or grid.turned
 
 
-def is_placed(grid: Grid, place: int, segment: Segment, apart: frozenset[int]) -> bool:
+def is_placed(grid: Grid, place: int, segment: RecordSegment, apart: frozenset[int]) -> bool:
     """Whether it is clear what a key is of that names a state alone, *enabled*: its row is named, or its section."""
     if grid.columns[place].stems or apart or len(grid.rows) > 1:
         return True
     return named(stems_in(segment.tokens), grid.section)
 
 
-def _of_sibling(grid: Grid, row: int, place: int, segment: Segment) -> bool:
+def _of_sibling(grid: Grid, row: int, place: int, segment: RecordSegment) -> bool:
     """Whether a segment states a figure or a date that another row has under a key, where its own row has none."""
     own = grid.rows[row].cells[place]
     others = [each.cells[place] for n, each in enumerate(grid.rows) if n != row]
@@ -186,16 +186,16 @@ def _slot(grid: Grid, row: int, place: int) -> str:
     return grid.rows[row].name if grid.turned and len(grid.columns) == 1 else grid.columns[place].noun
 
 
-def _is_plain(cell: Cell) -> bool:
+def _is_plain(cell: GridCell) -> bool:
     """Whether a field says *yes* or *no*. What is *closed* or *free* is told by words for that."""
     return cell.written.casefold() in {"yes", "no", "y", "n"}
 
 
-def _is_counted(cell: Cell) -> bool:
+def _is_counted(cell: GridCell) -> bool:
     return cell.positive is None and len(cell.values) == 1 and bool(cell.values[0].amount)
 
 
-def _denies_key(segment: Segment, column: Column) -> bool:
+def _denies_key(segment: RecordSegment, column: GridColumn) -> bool:
     """Whether a segment says that there is none of a key: *no free places*."""
     size = len(column.stems)
     return any(
@@ -204,7 +204,7 @@ def _denies_key(segment: Segment, column: Column) -> bool:
     )
 
 
-def _is_nought(cell: Cell) -> bool:
+def _is_nought(cell: GridCell) -> bool:
     """Whether a field states that there is nothing: *surcharge: 0*."""
     return len(cell.values) == 1 and cell.values[0].amount == 0
 
@@ -213,5 +213,5 @@ def text_of(grid: Grid, row: int) -> str:
     return grid.texts[row] if not grid.turned and row < len(grid.texts) else " ".join(grid.texts[:1])
 
 
-def written(segment: Segment) -> str:
+def written(segment: RecordSegment) -> str:
     return " ".join(token.text for token in segment.tokens)

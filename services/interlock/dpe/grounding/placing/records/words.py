@@ -23,7 +23,7 @@ _BEGINNING = 3
 
 
 @dataclass(frozen=True)
-class Token:
+class RecordWord:
     """A word, a figure or a mark of a text: as written, in lower case, and its stem."""
 
     text: str
@@ -43,20 +43,20 @@ def stem_of(word: str) -> str:
 
 
 @remembered(bytes_a_character=60, from_length=LONG)
-def tokens(text: str) -> tuple[Token, ...]:
+def tokens(text: str) -> tuple[RecordWord, ...]:
     """Return the words, figures and marks of a text. The ending of *Nora's* is left out, and *26X* is one word."""
-    found: list[Token] = []
+    found: list[RecordWord] = []
     for each in lex(fold(text)):
         low = each.low.removesuffix("'s")
         if each.kind != SYMBOL and each.glued and found and found[-1].is_word and _is_code(found[-1].low, low):
             low = found.pop().low + low
-            found.append(Token(low.upper(), low, low, is_word=True))
+            found.append(RecordWord(low.upper(), low, low, is_word=True))
         else:
             if low == "mail" and len(found) > _SHORT and found[-1].low == "-" and found[-2].low == "e":
                 del found[-2:]
                 low = "email"
             word = each.kind != SYMBOL
-            found.append(Token(each.text, low, stem_of(low) if word else low, is_word=word))
+            found.append(RecordWord(each.text, low, stem_of(low) if word else low, is_word=word))
     return tuple(found)
 
 
@@ -85,7 +85,7 @@ def _beginnings() -> dict[str, frozenset[str]]:
     return found
 
 
-def beginnings(found: Sequence[Token]) -> frozenset[str]:
+def beginnings(found: Sequence[RecordWord]) -> frozenset[str]:
     """Return the first letters of all words that tokens could stand for, so that most others need no closer look."""
     own = {token.stem[:_BEGINNING] for token in found if token.is_word}
     words = [token.low for token in found if token.is_word]
@@ -115,7 +115,7 @@ def content(text: str) -> tuple[str, ...]:
     return tuple(token.stem for token in own or found)
 
 
-def stems_in(found: Sequence[Token]) -> frozenset[str]:
+def stems_in(found: Sequence[RecordWord]) -> frozenset[str]:
     """Return the stems of tokens, and those of two that a key writes as one: *off peak* for *offpeak*."""
     own = [token for token in found if token.is_word]
     pairs = [one.low + other.low for one, other in pairwise(own)]

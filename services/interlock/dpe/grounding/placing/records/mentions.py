@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from interlock.dpe.grounding.placing.records.conditions import sides
+from interlock.dpe.grounding.placing.records.grids import Grid, GridLabel
+from interlock.dpe.grounding.placing.records.words import RecordWord, beginnings, begins, says
 from interlock.dpe.grounding.placing.words import alike
-from interlock.dpe.grounding.records.conditions import sides
-from interlock.dpe.grounding.records.grids import Grid, Label
-from interlock.dpe.grounding.records.words import Token, beginnings, begins, says
 from interlock.dpe.text.wordlists import word_set
 
 _SHORTEST = 3
@@ -26,7 +26,7 @@ class Mention:
     places: frozenset[int]
 
 
-def mentions(grid: Grid, found: Sequence[Token]) -> list[Mention]:
+def mentions(grid: Grid, found: Sequence[RecordWord]) -> list[Mention]:
     """Return the rows that a text names, in the order of the text. Of two that share words, the one with more of them."""
     every: list[Mention] = []
     first = beginnings(found)
@@ -43,7 +43,7 @@ def mentions(grid: Grid, found: Sequence[Token]) -> list[Mention]:
     return sorted(kept, key=lambda each: min(each.places))
 
 
-def _is_likely(label: Label, first: frozenset[str]) -> bool:
+def _is_likely(label: GridLabel, first: frozenset[str]) -> bool:
     stems = set(label.stems)
     hit = sum(begins((stem,), first) for stem in stems)
     return hit == len(stems) or (len(stems) > _FEW and hit >= max(_FEW, _MOST_OF_IT * len(stems)))
@@ -53,7 +53,7 @@ def _more(one: Mention, other: Mention) -> bool:
     return len(one.places) > len(other.places)
 
 
-def _places(label: Label, found: Sequence[Token], grid: Grid) -> frozenset[int]:
+def _places(label: GridLabel, found: Sequence[RecordWord], grid: Grid) -> frozenset[int]:
     if len(label.stems) == 1:
         return _of_one(label, found, grid)
     held: dict[str, list[int]] = {stem: [] for stem in label.stems}
@@ -78,7 +78,7 @@ def _nearest(places: Sequence[Sequence[int]], room: int) -> frozenset[int]:
     return frozenset()
 
 
-def _of_one(label: Label, found: Sequence[Token], grid: Grid) -> frozenset[int]:
+def _of_one(label: GridLabel, found: Sequence[RecordWord], grid: Grid) -> frozenset[int]:
     stem = label.stems[0]
     code = any(map(str.isdigit, stem)) and any(map(str.isalpha, stem))
     short = not code and (len(stem) < _SHORTEST or stem.isdigit())
@@ -96,5 +96,5 @@ def _of_one(label: Label, found: Sequence[Token], grid: Grid) -> frozenset[int]:
     return frozenset()
 
 
-def _is_everyday(token: Token) -> bool:
+def _is_everyday(token: RecordWord) -> bool:
     return token.low in _EVERYDAY or bool(sides([token.low]))

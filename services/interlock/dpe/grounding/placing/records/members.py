@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from interlock.dpe.grounding.placing.records.words import RecordWord, content
 from interlock.dpe.grounding.placing.words import alike
-from interlock.dpe.grounding.records.words import Token, content
 from interlock.dpe.text.wordlists import word_set
 
 _JOINS = word_set("and or & plus")
@@ -28,11 +28,11 @@ _LEAST_LEAD = 4
 class _Chunk:
     """What stands between two joins: its words, and whether it is one of the members."""
 
-    tokens: tuple[Token, ...]
+    tokens: tuple[RecordWord, ...]
     member: int | None
 
 
-def strangers(found: Sequence[Token], items: Sequence[str]) -> list[str]:
+def strangers(found: Sequence[RecordWord], items: Sequence[str]) -> list[str]:
     """Return what a text counts among *items* and that is none of them."""
     stems = [content(each) for each in items]
     chunks = [_Chunk(part, _member(part, stems)) for part in _chunks(found)]
@@ -54,8 +54,8 @@ def strangers(found: Sequence[Token], items: Sequence[str]) -> list[str]:
     ]
 
 
-def _chunks(found: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
-    part: list[Token] = []
+def _chunks(found: Sequence[RecordWord]) -> Iterator[tuple[RecordWord, ...]]:
+    part: list[RecordWord] = []
     for token in found:
         if token.low in _JOINS or token.low in {",", ":", ";", "(", ")"}:
             if part:
@@ -67,21 +67,21 @@ def _chunks(found: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
         yield tuple(part)
 
 
-def _member(part: Sequence[Token], stems: Sequence[Sequence[str]]) -> int | None:
+def _member(part: Sequence[RecordWord], stems: Sequence[Sequence[str]]) -> int | None:
     for n, own in enumerate(stems):
         if own and all(any(alike(token.stem, stem) for token in part) for stem in own):
             return n
     return None
 
 
-def _name(part: Sequence[Token]) -> tuple[Token, ...]:
+def _name(part: Sequence[RecordWord]) -> tuple[RecordWord, ...]:
     """Return the words of a chunk that may be one more of a row, or nothing."""
     own = tuple(token for token in part if token.counts or (token.is_word and token.low.isdigit()))
     plain = own and len(own) <= _MOST_WORDS and not any(token.low in _VERBS or token.low in _REST for token in part)
     return own if plain else ()
 
 
-def _before(chunks: Sequence[_Chunk], place: int) -> tuple[Token, ...]:
+def _before(chunks: Sequence[_Chunk], place: int) -> tuple[RecordWord, ...]:
     """Return the last word before the first member, where a clause leads to it: *it covers floors 1, 2 and 3*."""
     if not place or not any(chunk.member is not None for chunk in chunks[place + 1 :]):
         return ()
@@ -94,7 +94,7 @@ def _before(chunks: Sequence[_Chunk], place: int) -> tuple[Token, ...]:
     return (last,) if leads and last.low not in _REST else ()
 
 
-def _after(chunks: Sequence[_Chunk], place: int, found: Sequence[Token]) -> tuple[Token, ...]:
+def _after(chunks: Sequence[_Chunk], place: int, found: Sequence[RecordWord]) -> tuple[RecordWord, ...]:
     """Return the chunk behind the last member, where *and* joins it: *every Monday, Thursday and Saturday*."""
     if place + 1 >= len(chunks):
         return ()

@@ -9,12 +9,12 @@ from itertools import groupby
 from interlock.dpe.comparison.cues import ENTITY_SUBSTITUTED
 from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding.envelope import Envelope
+from interlock.dpe.grounding.placing.records.copies import is_object, of_objects, of_row
+from interlock.dpe.grounding.placing.records.grids import grids
+from interlock.dpe.grounding.placing.records.held import HeldValue
+from interlock.dpe.grounding.placing.records.told import RecordVerdict, ToldRow
+from interlock.dpe.grounding.placing.records.words import content, tokens
 from interlock.dpe.grounding.placing.scopes import Scopes
-from interlock.dpe.grounding.records.copies import is_object, of_objects, of_row
-from interlock.dpe.grounding.records.grids import grids
-from interlock.dpe.grounding.records.held import Held
-from interlock.dpe.grounding.records.told import Told, Verdict
-from interlock.dpe.grounding.records.words import content, tokens
 from interlock.dpe.values.cells import cells_of
 
 _LONGEST_ITEM = 6
@@ -28,31 +28,31 @@ def verdicts(
     query: str,
     *,
     titles: Collection[str] = (),
-) -> dict[str, Verdict]:
+) -> dict[str, RecordVerdict]:
     """Return what the records say of each claim's sentence. A finding is that of the claim which has its words."""
     if not envelope.cut.records:
         return {}
-    found: dict[str, Verdict] = {}
+    found: dict[str, RecordVerdict] = {}
     texts = [(scope.fact_id, frozenset(content(scope.text))) for scope in known.all if not scope.slots]
     own = grids(envelope)
     for answer in _answers(claims):
-        told = Told(Held(own, texts), tokens(query))
+        told = ToldRow(HeldValue(own, texts), tokens(query))
         lists = _Lists()
         for _, each in groupby(answer, key=lambda claim: claim.sentence_index):
             members = list(each)
             text = sentences.get(members[0].claim_id, members[0].text)
             row = cells_of(text)
             if row is not None:
-                found |= _of_claims(members, Verdict(tuple(of_row(*row, own))))
+                found |= _of_claims(members, RecordVerdict(tuple(of_row(*row, own))))
             elif is_object(text):
-                found |= _of_claims(members, Verdict(tuple(of_objects(text, own))))
+                found |= _of_claims(members, RecordVerdict(tuple(of_objects(text, own))))
             else:
                 lists.add(text, members[0], title=members[0].claim_id in titles)
                 found |= _of_claims(members, told.of_sentence(text))
         for heading, items in lists.done():
             listed = told.of_sentence(f"{heading}: {', '.join(text for text, _ in items[:-1])} and {items[-1][0]}")
             strange = tuple(one for one in listed.moved if one.type == ENTITY_SUBSTITUTED)
-            for name, verdict in _of_claims([claim for _, claim in items], Verdict(strange)).items():
+            for name, verdict in _of_claims([claim for _, claim in items], RecordVerdict(strange)).items():
                 if verdict.moved and not found[name].moved:
                     found[name] = verdict
     return found
@@ -103,13 +103,15 @@ def _answers(claims: Sequence[Claim]) -> Iterator[list[Claim]]:
         yield run
 
 
-def _of_claims(members: Sequence[Claim], verdict: Verdict) -> dict[str, Verdict]:
+def _of_claims(members: Sequence[Claim], verdict: RecordVerdict) -> dict[str, RecordVerdict]:
     moved: dict[str, list[Distortion]] = {}
     for each in verdict.moved:
         words = set(each.claim_value.casefold().split())
         teller = max(members, key=lambda claim: len(words & set(claim.text.casefold().split())))
         moved.setdefault(teller.claim_id, []).append(each)
     return {
-        claim.claim_id: Verdict(tuple(moved.get(claim.claim_id, ())), verdict.premises, verdict.whole, verdict.figures)
+        claim.claim_id: RecordVerdict(
+            tuple(moved.get(claim.claim_id, ())), verdict.premises, verdict.whole, verdict.figures
+        )
         for claim in members
     }

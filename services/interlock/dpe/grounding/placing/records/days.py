@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from interlock.dpe.comparison.cues import DATE_SHIFTED
 from interlock.dpe.document import Distortion
-from interlock.dpe.grounding.records.grids import Grid
-from interlock.dpe.grounding.records.segments import Segment
-from interlock.dpe.grounding.records.words import Token, named, stems_in
+from interlock.dpe.grounding.placing.records.grids import Grid
+from interlock.dpe.grounding.placing.records.segments import RecordSegment
+from interlock.dpe.grounding.placing.records.words import RecordWord, named, stems_in
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import Value, same
 from interlock.dpe.values.reckoning.weekdays import days_in
@@ -20,7 +20,7 @@ _LETTERS = 3
 _SHORT = {name: n for n, name in enumerate(["mon", "tue", "wed", "thu", "fri", "sat", "sun"])}
 
 
-def days_and_dates(grid: Grid, segment: Segment, row: int, grids: Sequence[Grid]) -> Iterator[Distortion]:
+def days_and_dates(grid: Grid, segment: RecordSegment, row: int, grids: Sequence[Grid]) -> Iterator[Distortion]:
     """Yield the weekdays that are none of a row's list, and the dates that are those of another key."""
     text = _text(segment.tokens)
     stems = stems_in(segment.tokens)
@@ -36,7 +36,7 @@ def days_and_dates(grid: Grid, segment: Segment, row: int, grids: Sequence[Grid]
             yield Distortion(DATE_SHIFTED, cell.written, told[0].text, grid.fact_id, slot=column.noun)
 
 
-def _text(tokens: Sequence[Token]) -> str:
+def _text(tokens: Sequence[RecordWord]) -> str:
     return " ".join(token.text for token in tokens)
 
 

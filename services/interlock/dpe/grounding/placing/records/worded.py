@@ -7,12 +7,12 @@ from itertools import pairwise
 
 from interlock.dpe.comparison.cues import ENTITY_SUBSTITUTED
 from interlock.dpe.document import Distortion
-from interlock.dpe.grounding.records.conditions import denials
-from interlock.dpe.grounding.records.fields import of_condition
-from interlock.dpe.grounding.records.grids import Cell, Grid
-from interlock.dpe.grounding.records.mentions import Mention
-from interlock.dpe.grounding.records.segments import Segment
-from interlock.dpe.grounding.records.words import beginnings, begins, says, tokens
+from interlock.dpe.grounding.placing.records.conditions import denials
+from interlock.dpe.grounding.placing.records.fields import of_condition
+from interlock.dpe.grounding.placing.records.grids import Grid, GridCell
+from interlock.dpe.grounding.placing.records.mentions import Mention
+from interlock.dpe.grounding.placing.records.segments import RecordSegment
+from interlock.dpe.grounding.placing.records.words import beginnings, begins, says, tokens
 
 _LEAST_ROWS = 2
 _MOST_WORDS = 4
@@ -22,7 +22,7 @@ Stems = frozenset[str]
 
 def worded(
     grid: Grid,
-    segment: Segment,
+    segment: RecordSegment,
     rows: Sequence[Mention],
     columns: Sequence[int],
     only_there: Callable[[Stems, Grid, int], bool],
@@ -44,7 +44,7 @@ def worded(
 
 
 def _heard(
-    grid: Grid, place: int, segment: Segment, apart: frozenset[int], first: frozenset[str]
+    grid: Grid, place: int, segment: RecordSegment, apart: frozenset[int], first: frozenset[str]
 ) -> list[tuple[int, Stems]]:
     """Return the values of a column that a segment has, each with its place, in order; of two within each other the longer."""
     sided = of_condition(grid, place) is not None
@@ -70,7 +70,7 @@ def _heard(
     return sorted((at, each) for at, each in found if not any(each < other for _, other in found))
 
 
-def _is_worded(cell: Cell, *, sided: bool) -> bool:
+def _is_worded(cell: GridCell, *, sided: bool) -> bool:
     plain = cell.positive is None or (cell.written.casefold() not in _ANSWERS and not sided)
     figures = all(any(map(str.isdigit, stem)) for stem in cell.stems)
     return not (cell.absent or cell.items or figures) and plain and 0 < len(cell.stems) <= _MOST_WORDS
@@ -88,7 +88,9 @@ def _in_turn(
         yield from _differing(grid, place, row, value)
 
 
-def _of_all(grid: Grid, place: int, segment: Segment, rows: Sequence[Mention], value: Stems) -> Iterator[Distortion]:
+def _of_all(
+    grid: Grid, place: int, segment: RecordSegment, rows: Sequence[Mention], value: Stems
+) -> Iterator[Distortion]:
     denied = bool(denials([token for token in segment.tokens if token.is_word]) % 2)
     holders = [row.cells[place] for row in grid.rows]
     if not any(cell is not None and cell.stems >= value and _denies(cell) == denied for cell in holders):
@@ -115,5 +117,5 @@ def _differing(grid: Grid, place: int, row: int, value: Stems) -> Iterator[Disto
         yield Distortion(ENTITY_SUBSTITUTED, own.written, other.written, grid.fact_id, slot=column.noun)
 
 
-def _denies(cell: Cell) -> bool:
+def _denies(cell: GridCell) -> bool:
     return bool(denials(tokens(cell.written)) % 2)
