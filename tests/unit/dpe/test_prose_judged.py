@@ -14,7 +14,6 @@ from tests.support.dpe import pipeline
 
 pytestmark = [pytest.mark.models, pytest.mark.req("DPE-3")]
 
-KNOWN_GAPS = frozenset({"gym-15"})
 """Bent answers that pass, with the cause: two parts of a sentence that trade what is said of them in other words."""
 
 
@@ -35,4 +34,4 @@ async def test_faithful_prose_is_left_alone_and_its_bent_twin_is_not():
             passed.append(row["id"])
 
     assert not accused
-    assert set(passed) == KNOWN_GAPS
+    assert not passed

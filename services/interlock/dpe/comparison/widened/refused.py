@@ -57,8 +57,11 @@ _PARTS = pattern(r"[;:]\s|[;\n]|\s(?:while|whereas)\s", ignore_case=True)
 _VERB = pattern(
     r"\A(?:is|are|was|were|be|has|have|had|can|may|must|will|do|does|did|should|would|could|to)\b", ignore_case=True
 )
-_FREE = pattern(r"\p{L}-free\b|\bfree (?:of|from)\b|\bnon-\p{L}", ignore_case=True)
-"""What denies without a *not*: *alcohol-free*."""
+_FREE = pattern(
+    r"\p{L}-free\b|\bfree (?:of|from)\b|\bnon-\p{L}|\b(?:refus|reject|exclud|forbid|prohibit|bann)\p{L}|\bturn(?:s|ed)? (?:down|away)\b",
+    ignore_case=True,
+)
+"""What denies without a *not*: *alcohol-free*, *refuses*."""
 _LONG = 2
 
 
