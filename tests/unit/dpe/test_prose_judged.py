@@ -14,8 +14,6 @@ from tests.support.dpe import pipeline
 
 pytestmark = [pytest.mark.models, pytest.mark.req("DPE-3")]
 
-"""Bent answers that pass, with the cause: two parts of a sentence that trade what is said of them in other words."""
-
 
 async def _judged(sources, text):
     facts = tuple(Fact(f"f{number}", source, 0.5) for number, source in enumerate(sources, 1))
