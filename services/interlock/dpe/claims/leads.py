@@ -13,7 +13,7 @@ from interlock.dpe.text.wordlists import word_set
 _PRESENTING = pattern(
     r"\b(?:here(?:\s+(?:is|are|'s)|'s)|below\s+(?:is|are)|(?:the\s+)?following\s+\w+|as\s+follows)\b", ignore_case=True
 )
-_HERE = pattern(r"(?:(?:sure|certainly|of\s+course)[,!]\s+)?(?:here|below)(?:'s|\s+(?:is|are))\s+", ignore_case=True)
+_HERE = pattern(r"(?:(?:sure|certainly|of\s+course)[,!]\s+)?\b(?:here|below)(?:'s|\s+(?:is|are))\s+", ignore_case=True)
 _RUNS_ON = pattern(
     r"(?:\b(?:is|are|was|were|will|would|can|could|may|might|must|should|shall|to|by|of|for|with|from|include|includes"
     r"|included|including|involve|involves|offers?|provides?|contains?|has|have|had|not|that)|n't)\s*:\z",

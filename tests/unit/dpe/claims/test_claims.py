@@ -211,3 +211,11 @@ def test_all_outputs_of_a_choice_are_read():
 def test_an_introduction_is_no_part_of_the_claim(text, asserted):
     """What NLI sees is what is asserted."""
     assert hypothesis(text) == asserted
+
+
+@pytest.mark.req("DPE-1")
+def test_a_lead_keeps_its_words() -> None:
+    """*Here are* says nothing of its own in front of a list; *there are* does."""
+    assert "There are four tariffs: Basic: 6 euros a month." in said(
+        "There are four tariffs:\n- **Basic**: 6 euros a month\n- **Plus**: 9 euros a month"
+    )

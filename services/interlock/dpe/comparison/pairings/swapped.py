@@ -19,9 +19,22 @@ from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbi
 from interlock.dpe.comparison.bindings.general import GENERAL
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.bindings.stretches.ties import Tie
+from interlock.dpe.text.wordlists import word_set
 
 _LEAST = {FillerKind.NAME: 2, FillerKind.NOUN: 3}
 """Words that must have changed sides. Nouns are told apart less surely than names."""
+_ACTING = ("er", "or", "ee", "ist", "ian", "ant", "man", "men", "woman", "women", "eur")
+_ACTORS = word_set(
+    "aunt uncle son cousin wife niece nephew boy girl child baby friend guest student pupil patient client nurse "
+    "captain pilot chef cook guard judge jury landlord lord lady king queen prince duke count pope priest bishop "
+    "mayor president minister secretary spouse bride groom host heir widow orphan twin partner team crew staff family "
+    "couple police army company firm bank school university college hospital clinic court council city town state "
+    "ministry government parliament agency authority board committee club union party church museum library shop "
+    "store hotel restaurant airline insurer supplier customer association society foundation charity institute "
+    "laboratory press court dog cat horse cow sheep alumnus alumni apprentice intern volunteer resident citizen "
+    "neighbour neighbor tenant expert "
+)
+"""Nouns of those who can act, beside those that end as such do: of other things, a word that has changed sides says little."""
 _FAR = 6
 """Steps from which a word of a sentence without the other party says nothing of the one."""
 _NOWHERE = 99
@@ -101,7 +114,14 @@ def _pairs(told: _Sentences, evidence: Evidence) -> Iterator[tuple[ReadSentence,
 
 def _are_two(one: Filler, other: Filler) -> bool:
     apart = not one.words & other.all and not other.words & one.all
-    return one.kind is other.kind and apart and not {one.head, other.head} & GENERAL
+    acting = all(each.kind is FillerKind.NAME or can_act(each) for each in (one, other))
+    return one.kind is other.kind and apart and acting and not {one.head, other.head} & GENERAL
+
+
+def can_act(party: Filler) -> bool:
+    """Whether a noun is of somebody who can act."""
+    word = next(iter(party.text.casefold().split()[-1:]), "")
+    return bool({word, word.removesuffix("s")} & _ACTORS) or word.removesuffix("s").endswith(_ACTING)
 
 
 def _is(party: Filler, tie: Tie) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.cues import ENTITY_SUBSTITUTED
-from interlock.dpe.comparison.pairings.swapped import swapped
+from interlock.dpe.comparison.pairings.swapped import can_act, swapped
 from tests.unit.dpe.comparison.bindings.reading import passages
 
 pytestmark = [pytest.mark.models, pytest.mark.req("DPE-3")]
@@ -107,3 +107,13 @@ def test_what_may_be_so_is_left_alone(sources: tuple[str, ...], answer: str) -> 
 def test_a_copy_swaps_nothing(source: str) -> None:
     """A source beside itself is no swap of it."""
     assert not _swaps((source,), source)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "acting"),
+    [("The owner wrote to the editor.", 2), ("The council paid the nurses.", 2), ("The trains run on weekdays.", 0)],
+)
+def test_nouns_are_parties_where_they_can_act(sentence: str, acting: int) -> None:
+    """Of other things, a word that has changed sides says little."""
+    parties = [tie.party for each in passages(sentence) for tie in each.ties.parties]
+    assert sum(map(can_act, parties)) == acting
