@@ -9,6 +9,7 @@ from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.bindings.stances.held import Stance
 from interlock.dpe.text.patterns import pattern
+from interlock.dpe.text.wordlists import word_set
 
 _LEAST = 3
 _LIMITING = pattern(
@@ -16,6 +17,7 @@ _LIMITING = pattern(
     ignore_case=True,
 )
 """What a sentence says of one case alone: a claim of the other case says the opposite, and may follow."""
+_PREPOSITIONS = word_set("at by for from in into of off on out to under with without")
 _RECORD = pattern(r"[{|=\n]|\"\s*:")
 
 
@@ -46,7 +48,7 @@ def _excuses(mine: Stance, its: Stance, claim: ReadSentence, source: ReadSentenc
     # The two phrases take one side of another question: *recovered* and *bounced back*.
     yield any(said[axis].holds == stated[axis].holds for axis in said.keys() & stated.keys())
     # The source has the claim's own word, of something else in the sentence.
-    yield any(each.lemmas & mine.lemmas and each.axis == mine.axis for each in source.stances)
+    yield any(_same_words(each, mine) and each.axis == mine.axis for each in source.stances)
     # The claim takes both sides: *the first ten are free, so you are charged for two*.
     yield any(each.axis == mine.axis and each.side != mine.side for each in claim.stances)
     # The source sets the two sides beside each other, and the claim is not surely about the opposed one.
@@ -58,9 +60,15 @@ def _excuses(mine: Stance, its: Stance, claim: ReadSentence, source: ReadSentenc
     )
 
 
+def _same_words(one: Stance, other: Stance) -> bool:
+    """Whether two phrases begin alike or one is a part of the other: *charge* and *charging*, *free* and *free of charge*."""
+    mine, its = set(one.lemmas), set(other.lemmas)
+    return mine <= its or its <= mine or (one.lemmas[:1] == other.lemmas[:1] and not mine & its <= _PREPOSITIONS)
+
+
 def _opposes(mine: Stance, its: Stance) -> bool:
     """Whether two stances exclude each other. Where one alone is denied the other side may be what is meant, or nothing: no finding."""
-    if mine.lemmas & its.lemmas or mine.text.lower() == its.text.lower():
+    if _same_words(mine, its):
         return False
     if mine.denied or its.denied:
         return mine.denied is its.denied and not mine.open and mine.side != its.side

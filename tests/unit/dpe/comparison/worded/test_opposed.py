@@ -11,6 +11,7 @@ from interlock.dpe.comparison.bindings.findings import Misbinding
 from interlock.dpe.comparison.bindings.stances.axes import FILES
 from interlock.dpe.comparison.worded.opposed import opposed
 from interlock.dpe.text.wordlists import lines
+from tests.unit.dpe.comparison.bindings.reading import found as compared
 from tests.unit.dpe.comparison.bindings.reading import passages
 
 pytestmark = [pytest.mark.models, pytest.mark.req("DPE-3")]
@@ -93,3 +94,10 @@ def test_each_axis_has_sides_that_share_no_phrase(file: str) -> None:
             name
         )
     assert not [name for name, count in names.items() if count > 1]
+
+
+def test_an_answer_is_compared_by_its_stances() -> None:
+    """Among all that compares a sentence, no other rule knows the two phrases."""
+    source, faithful, bent = CASES[0]
+    assert [each.slot for each in compared((source,), bent)] == ["stance"]
+    assert not compared((source,), faithful)

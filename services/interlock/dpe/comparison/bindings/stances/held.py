@@ -37,7 +37,7 @@ class Stance:
     denied: bool
     place: int
     text: str
-    lemmas: frozenset[str]
+    lemmas: tuple[str, ...]
     open: bool
     near: frozenset[str]
     clause: frozenset[str]
@@ -101,7 +101,7 @@ def _stance(wording: AxisPhrase, own: list[Any], top: Any, verb: Any, clause: _C
         denied=_denials(top, verb, inside) % 2 == 1,
         place=own[0].i,
         text=" ".join(t.text for t in own),
-        lemmas=frozenset(stem(t.lemma_.lower()) for t in own if t.pos_ not in {"ADP", "DET", "PART"}),
+        lemmas=tuple(stem(t.lemma_.lower()) for t in own if t.pos_ not in {"DET", "PART"}),
         open=wording.open,
         near=outside({place: word for place, word in clause.senses.items() if place in beside}),
         clause=outside(clause.senses),
