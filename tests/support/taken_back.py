@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import random
 import sys
+from itertools import cycle
 from typing import Any
 
 import grpc
@@ -20,14 +21,16 @@ REQUEST = (
     b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
 )
 AT_ONCE = 32
+WAITS_S = (0.0, 0.05, 1.0)
+"""Before a call is sent, on its way, and with the provider: one after the other, so that each comes in every round."""
 
 
 async def round_of(stub: Any, port: int, count: int) -> None:
     """Begin and take back *count* calls over gRPC, and an eighth as many over HTTP."""
     dispatch = sidecar_pb2.DispatchRequest(chat_request=BODY)
-    for _ in range(0, count, AT_ONCE):
+    for _, wait_s in zip(range(0, count, AT_ONCE), cycle(WAITS_S), strict=False):
         calls = [stub.Dispatch(dispatch) for _ in range(AT_ONCE)]
-        await asyncio.sleep(random.choice((0, 0.05, 0.5)))  # before it is sent, on its way, with the provider
+        await asyncio.sleep(wait_s)
         for call in calls:
             call.cancel()
         await asyncio.gather(*map(_ended, calls))
