@@ -52,8 +52,8 @@ class Capacity:
 
     @property
     def least(self) -> int:
-        """Places that there are always: fewer would leave workers idle between two answers."""
-        return 2 * self.workers + 2
+        """Places that there are always: fewer would leave workers idle between two answers, and refuse an agent's small fan-out."""
+        return 2 * self.workers + 4
 
     @property
     def room(self) -> float:

@@ -32,7 +32,7 @@ def test_there_is_always_room_for_what_keeps_the_workers_busy(workers, rate, hel
 def test_after_the_time_that_is_told_there_is_room(rate, level, judging):
     """Where nothing else comes and answers end at the measured rate, a call that comes back then is admitted."""
     found = Capacity(2, rate)
-    now = Demand(held=max(judging, 7), judged={"": judging}, levels={"": level})
+    now = Demand(held=max(judging, 9), judged={"": judging}, levels={"": level})
     if found.admits(now):
         return
     wait_s = found.wait_s(now)
