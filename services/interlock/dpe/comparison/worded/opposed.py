@@ -28,13 +28,13 @@ def opposed(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     prose = [each for each in evidence.passages if each.stances and not _RECORD.search(each.text)]
     for mine in claim.stances:
         told = [(its, source) for source in prose for its in source.stances if its.axis == mine.axis]
-        against = [(closeness(mine, its), its, source) for its, source in told if _opposes(mine, its)]
+        against = [(_closeness(mine, its), its, source) for its, source in told if _opposes(mine, its)]
         if not against or mine.supposed or mine.awaited:
             continue
         most, its, source = max(against, key=lambda each: each[0])
         if most < _LEAST or its.supposed or its.awaited or _LIMITING.search(source.text):
             continue
-        if any(closeness(mine, each) >= most - 1 for each, _ in told if not _opposes(mine, each)):
+        if any(_closeness(mine, each) >= most - 1 for each, _ in told if not _opposes(mine, each)):
             continue
         if not any(_excuses(mine, its, claim, source)):
             return Misbinding(NEGATION_FLIP, "stance", its.text, mine.text, source.text, source.fact_id, claim.content)
@@ -75,7 +75,7 @@ def _opposes(mine: Stance, its: Stance) -> bool:
     return mine.side != its.side
 
 
-def closeness(mine: Stance, its: Stance) -> int:
+def _closeness(mine: Stance, its: Stance) -> int:
     """Return how surely two stances are of one thing: shared words of their clauses, and those beside them twice. 0: they are not."""
     near, clause = mine.near & its.near, mine.clause & its.clause
     for ours, theirs in ((mine.names, its.names), (mine.figures, its.figures)):

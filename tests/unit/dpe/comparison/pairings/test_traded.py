@@ -101,3 +101,16 @@ def test_what_may_be_so_is_left_alone(sources: tuple[str, ...], claim: str) -> N
 def test_what_is_no_sentence_has_no_parts(text: str) -> None:
     """A record, a row and an endless run of words are not cut."""
     assert not any(parted(sentence).halves for sentence in pipeline().language.nlp(text).sents)
+
+
+@pytest.mark.parametrize(
+    ("source", "claim"),
+    [
+        ("Divers led by Ann Roe have traced the owner of 870 of the coins but the mint of only 214, because the firm's books were lost in the fire of 1947.", "Tracing the mints has proved harder, with just 214 coins solved."),
+        ("Elm Ward at St Bride's Hospital closed to new admissions at 18:00 on Tuesday 4 May, after three patients in Bay C developed fever and a rash within nine hours.", "Three patients in the same bay developed fever and a rash within nine hours, so Elm Ward was closed to new patients at six in the evening on 4 May."),
+    ],
+)  # fmt: skip
+def test_a_claim_that_tells_both_halves_has_traded_nothing(source: str, claim: str) -> None:
+    """What would stand in the place of a word is told too, of what the source tells it of."""
+    evidence = Evidence(passages(source))
+    assert all(traded(each, evidence) is None for each in passages(claim))

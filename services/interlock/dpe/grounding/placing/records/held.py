@@ -32,7 +32,6 @@ _EMPTY = word_set(
 )
 _MOST_STRANGE = 2
 _LEAST_ROWS = 2
-_MOST_WORDS_OF_VALUE = 4
 
 
 @dataclass(frozen=True)
