@@ -1,10 +1,11 @@
 """How often everyday answers are judged right: pairs of a faithful answer and one with a single fact bent.
 
-    python -m bench.everyday [--by-kind] [--pairs further|prose|structured]
+    python -m bench.everyday [--by-kind] [--pairs further|answers|prose|structured]
 
 A pair is right when the faithful twin is LOW without a finding and the bent one is not LOW. Rows of ``dev`` were looked at when rules
 were written; rows of ``held`` were not, so that their figures are those to quote. Prints figures only, never a row. ``--pairs further`` measures
-``bench/further_pairs`` (other fields, fewer figures and more words), ``--pairs prose`` ``bench/prose_pairs`` (derived dates, polarity,
+``bench/further_pairs`` (other fields, fewer figures and more words), ``--pairs answers`` ``bench/answers_pairs`` (answers of several sentences, and
+JSON, YAML, tables and code as answers), ``--pairs prose`` ``bench/prose_pairs`` (derived dates, polarity,
 opposites, order and cause), ``--pairs structured`` settings, tables, lists of keys and code.
 """
 
@@ -25,7 +26,7 @@ from interlock.dpe.request import Output, Request
 from interlock.dpe.wiring import open_pipeline
 from interlock.runtime.settings.model import Settings
 
-FOLDERS = {name: Path(__file__).parent / f"{name}_pairs" for name in ("everyday", "further", "prose", "structured")}
+FOLDERS = {name: Path(__file__).parent / f"{name}_pairs" for name in ("everyday", "further", "answers", "prose", "structured")}
 FOLDER = FOLDERS["everyday"]
 TARGETS = {"pairs right": 0.65, "faithful left alone": 0.88}
 
