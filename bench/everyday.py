@@ -26,7 +26,9 @@ from interlock.dpe.request import Output, Request
 from interlock.dpe.wiring import open_pipeline
 from interlock.runtime.settings.model import Settings
 
-FOLDERS = {name: Path(__file__).parent / f"{name}_pairs" for name in ("everyday", "further", "answers", "prose", "structured")}
+FOLDERS = {
+    name: Path(__file__).parent / f"{name}_pairs" for name in ("everyday", "further", "answers", "prose", "structured")
+}
 FOLDER = FOLDERS["everyday"]
 TARGETS = {"pairs right": 0.65, "faithful left alone": 0.88}
 

@@ -37,6 +37,7 @@ from interlock.dpe.grounding.placing import calculated, listed_amounts, within_r
 from interlock.dpe.grounding.said import SaidEvidence
 from interlock.dpe.grounding.tools import calls as tool_calls
 from interlock.dpe.grounding.tools.calls import JudgedCall
+from interlock.dpe.grounding.twins.names import names_of_others
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Inference
 from interlock.dpe.inputs import Inputs, ReadAnswer, timed
@@ -234,10 +235,9 @@ class Pipeline:
     ) -> dict[str, tuple[Distortion, ...]]:
         with timed("3b"):
             bent = [claim for claim in claims if not evidence[claim.claim_id].copied]
-            before = await fidelity.distortions(
-                bent, evidence, self.inference, self.language, sentences=answer.sentences
-            )
-            before = within_reach.derived(before, answer.readings, request)
+            own = await fidelity.distortions(bent, evidence, self.inference, self.language, sentences=answer.sentences)
+            exchanged = await names_of_others(bent, evidence, base, self.inference, self.language)
+            before = exchanged | within_reach.derived(own, answer.readings, request)
             return await bound.distortions(
                 bent, evidence, before, readings=answer.readings, parses=answer.parses, envelope=base,
                 known=self.passages, language=self.language, asked=f"{request.query}\n{request.own_words}", query=request.query,

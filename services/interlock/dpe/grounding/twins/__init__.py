@@ -1,0 +1,1 @@
+"""Claims weighed against their twins: the same words with one of them exchanged."""
