@@ -238,7 +238,10 @@ def _borne_out(found: Contradiction, evidence: Mapping[str, ClaimEvidence]) -> b
     no measurement; where calculation shows every figure, neither does another figure contradict it.
     """
     own = [evidence[name] for name in (found.claim_id, found.other_claim_id) if name in evidence]
-    if own and found.method == "nli" and all(attribution.supported(each, "nli") for each in own):
+    borne = [attribution.supported(each, "nli") for each in own]
+    # Between two sentences of an answer the model has to be as sure as it has to be against a source.
+    sure = found.probability > doubt.SURELY_DENIED
+    if own and found.method == "nli" and (all(borne) or (any(borne) and not sure)):
         return True
     if not own or not all(each.calculated for each in own):
         return False
@@ -283,7 +286,7 @@ def _cannot_tell(
         and found.attributions[claim.claim_id] is not Attribution.CONTEXT_GROUNDED
         and not (found.fabrications[claim.claim_id] or found.distortions[claim.claim_id])
         and claim.claim_id not in opposed
-        and doubt.cannot_tell(evidence[claim.claim_id])
+        and doubt.cannot_tell(evidence[claim.claim_id], text=claim.text)
     )
 
 

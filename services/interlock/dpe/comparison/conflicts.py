@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from interlock.dpe.comparison.alignment import Alignment, Edit, Element
 from interlock.dpe.comparison.cases.cases import is_case
+from interlock.dpe.comparison.cases.examples import lies_between
 from interlock.dpe.comparison.cues import DATE_SHIFTED, ENTITY_SUBSTITUTED, MAGNITUDE_ALTERED, NUMBER_CHANGED, Cue
 from interlock.dpe.comparison.denied_values import denied_values, exchanged_values
 from interlock.dpe.comparison.exceptions import excepted
@@ -64,7 +65,8 @@ def sentence_conflicts(
             and not _counts_another(value, source, claim, fact)
         ]
     for value, source in values:
-        if not stands_in_own_piece(value, source, claim, fact) and not is_case(value, claim, fact):
+        supposed = is_case(value, claim, fact) or lies_between(value, fact.reading.text)
+        if not supposed and not stands_in_own_piece(value, source, claim, fact):
             yield from _value_cues(value, source)
     for value, source in turned_bounds(sentence, claim, fact):
         yield Cue(NUMBER_CHANGED, _with_bound(source, fact), _with_bound(value, claim))

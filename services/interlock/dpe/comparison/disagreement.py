@@ -47,6 +47,13 @@ _FILLERS = frozenset(
         "largely mostly mainly broadly overwhelmingly fairly somewhat overall widely primarily chiefly currently officially"
     )
 )
+_COMPARING = frozenset(
+    stem(word)
+    for word in word_set(
+        "more less fewer than earlier later sooner longer shorter higher lower cheaper dearer larger smaller bigger greater older younger"
+        " extra apart difference further another"
+    )
+)
 # Events that happen once, so that two dates of one cannot both be right.
 _ONCE = frozenset(
     stem(word)
@@ -219,7 +226,14 @@ def _same_words(one: _Features, other: _Features) -> bool:
     left, right = one.words, other.words
     if not left or not right:
         return not left and not right
+    if left != right and any(_only_compares(words) for words in (left, right)):
+        return False  # *£2,200 less* leaves out what it is about
     return left <= right or right <= left or len(left & right) >= _NEARLY_SAME_WORDS * len(left | right)
+
+
+def _only_compares(words: frozenset[str]) -> bool:
+    """Whether a claim has no words but those that compare: *£2,200 less*, *three weeks earlier*."""
+    return all(word.startswith("±") or word in _COMPARING for word in words)
 
 
 def _same_slot(one: str, other: str, first: _Features, second: _Features) -> bool:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from interlock.dpe.comparison import denials
 from interlock.dpe.text.lexing import at
@@ -38,6 +39,15 @@ def falls_within(value: Value, claim: Frame, fact: Frame) -> bool:
     return place is not None and any(
         _has(span, place, timed=moment.minute is not None) for span in _spans(moment, fact)
     )
+
+
+def in_span(value: Value, fact: Frame) -> bool:
+    """Whether a time lies in a span of which the source states both ends, whatever is said of it."""
+    place = _place(replace(value.moment, weekday=None)) if value.moment is not None else None
+    if place is None or value.moment is None:
+        return False
+    spans = _spans(replace(value.moment, weekday=None), fact)
+    return any(None not in span and _has(span, place, timed=value.moment.minute is not None) for span in spans)
 
 
 def _changes(claim: Frame, place: int) -> bool:

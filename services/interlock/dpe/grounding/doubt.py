@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.grounding.attribution import ClaimEvidence
+from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.extraction import read
 
 
 class Doubts(StrEnum):
@@ -39,6 +42,12 @@ It counts where figures were read otherwise: in a row of a table, or among resul
 LEAST_SUPPORT = 0.10
 """P(supported) below which a claim that a source is about counts as unsupported."""
 
+ALIKE = 0.70
+"""Cosine from which a source sentence is all but a claim."""
+
+_TURNING = word_set("alone except excluding excepting same")
+_UNDOING = ("unchang", "unalter", "unaffect", "unlimit", "undecid")
+
 ABOUT = 0.50
 """Cosine from which a source is so much about a claim that it would support it."""
 
@@ -48,11 +57,38 @@ def is_denied(evidence: ClaimEvidence, *, above: float = SURELY_DENIED) -> bool:
     return evidence.plain_scores.contradiction > above and evidence.similarity >= NEAR
 
 
-def cannot_tell(evidence: ClaimEvidence) -> bool:
-    """Whether the evidence on a claim that is not grounded, and in which nothing was found, speaks neither for nor against it."""
-    # A model that reads sentences cannot reckon: that it gives a result no support says nothing.
+def cannot_tell(evidence: ClaimEvidence, *, text: str = "") -> bool:
+    """Whether the evidence on a claim that is not grounded, and in which nothing was found, speaks neither for nor against it.
+
+    *text* is the claim's.
+    """
+    # A model that reads sentences cannot reckon, nor read across rows: that it gives a result no support says nothing.
+    across = evidence.tabular and not evidence.moved
     low = evidence.scores.entailment < LEAST_SUPPORT and evidence.similarity >= ABOUT
-    unsupported = low and not evidence.reckoned
+    unsupported = low and not evidence.reckoned and not across
     faint = evidence.scores.entailment < FAINT_SUPPORT or evidence.reckoned or evidence.tabular
-    denied = is_denied(evidence) and faint
-    return not unsupported and not denied
+    unheard = _is_misheard(evidence, text) or (across and _is_settled(evidence, text))
+    return not unsupported and not (is_denied(evidence) and faint and not unheard)
+
+
+def _is_settled(evidence: ClaimEvidence, text: str) -> bool:
+    """Whether calculation accounts for every figure of a claim."""
+    figures = [value for value in read(text).values if not value.vague and any(map(str.isdigit, value.text))]
+    return bool(figures) and all(value.text in evidence.settled for value in figures)
+
+
+def _is_misheard(evidence: ClaimEvidence, text: str) -> bool:
+    """Whether a claim denies or restricts what it says, so that the model's denial of it says nothing.
+
+    The model hears *not paid out* against *there is no pay for it*, and denies such paraphrases as often as false sentences of that
+    form. It is heard where a sentence of the sources that denies nothing is all but the claim, and where the claim has results
+    that nobody states. Which other sentences turn their source is for the comparison of their words (stage 3b).
+    """
+    if not _is_turned(text) or evidence.reckoned:
+        return False
+    return evidence.similarity < ALIKE or _is_turned(evidence.source)
+
+
+def _is_turned(text: str) -> bool:
+    words = (token.low for token in read(text).tokens)
+    return any(is_negator(word) or word in _TURNING or word.startswith(_UNDOING) for word in words)

@@ -8,21 +8,20 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from interlock.dpe.claims.openings import is_made_of_known, only_opens
 from interlock.dpe.comparison.value_conflicts import EnvelopeValues, untraced, untraced_in
 from interlock.dpe.document import Claim, Fact
 from interlock.dpe.grounding.parts import NumberedParts
 from interlock.dpe.inference.ner import KINDS
 from interlock.dpe.text.folding import fold
 from interlock.dpe.text.known_names import KnownNames
-from interlock.dpe.text.lexing import NUMBER, SYMBOL, WORD, Lexeme, at, lex
+from interlock.dpe.text.lexing import SYMBOL, WORD, Lexeme, at, lex
 from interlock.dpe.text.names import (
     COMMON_WORDS,
     KNOWN,
     TITLES,
     find_names,
-    is_form_of_common,
     is_shouted,
-    opens_sentence,
     plain,
     shorter_names,
     significant,
@@ -35,6 +34,7 @@ from interlock.dpe.values.forms import is_one_told, keyed_forms, other_forms, ro
 from interlock.dpe.values.frames import names_known, taken_by_values
 from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import Value
+from interlock.dpe.values.reckoning.day_words import days_meant, holidays
 
 _ADDRESS = pattern(
     r"https?://[^\s<>\")\]]+|\bwww\.[^\s<>\")\]]+|\b10\.\d{4,9}/[^\s<>\")\]]+|\barXiv:\s?\d{4}\.\d{4,5}"
@@ -55,11 +55,6 @@ _PLAIN_SITE = pattern(
     ignore_case=True,
 )
 _SCHEMES = ("https://", "http://", "www.", "doi.org/", "dx.doi.org/", "arxiv.org/abs/")
-_SHORTEST_PART = 3
-_AFTER_AN_ORDER = word_set(
-    "a an the this that these those its it them him her your you my our their all any each both every some one two into on onto in"
-    " with for from to at up off out over and or"
-)
 _DIGITS = pattern(r"\d+(?:[.,]\d+)*")
 _FIRM_DIGITS = 2  # significant digits of a figure that is not the same by chance
 _FEWEST_SHOUTED = 3  # lines in capitals that make a list of which capitals tell nothing
@@ -104,7 +99,14 @@ class EnvelopeIndex:
         text = "\n".join(reading.folded.text for reading in readings).lower()
         return EnvelopeIndex(
             evidence=replace(evidence, written=abbreviations),
-            values=EnvelopeValues([value for reading in readings for value in reading.values if not value.vague]),
+            values=EnvelopeValues(
+                [
+                    value
+                    for reading in readings
+                    for value in (*reading.values, *holidays(reading.text))
+                    if not value.vague
+                ]
+            ),
             text=text,
             facts=len(fact_texts),
             dates_by_today=_DATED_BY_TODAY.search(text) is not None,
@@ -170,11 +172,14 @@ def is_reference(written: str) -> bool:
 def _in_claim(claim: Claim, envelope: EnvelopeIndex, shouted: bool) -> tuple[str, ...]:  # noqa: FBT001 - one caller
     found: list[_Finding] = []
     reading = read(claim.text)
+    told = [each for each in holidays(claim.text) if envelope.values.has(each)]  # New Year's Day, for 1 January
     for each in (
         *_ungrounded_citations(claim.text, envelope),
         *(() if shouted else _ungrounded_names(claim, reading, envelope)),
         *_ungrounded_values(reading, envelope),
     ):
+        if any(day.start <= each.start < day.end for day in told):
+            continue
         place = bisect_left(found, each.start, key=lambda other: other.start)
         if all(each.end <= other.start or other.end <= each.start for other in found[max(0, place - 1) : place + 1]):
             found.insert(place, each)
@@ -226,7 +231,8 @@ def _ungrounded_names(claim: Claim, reading: ValuesRead, envelope: EnvelopeIndex
     spans = [(name.first, name.last) for name in find_names(tokens, taken) if name.sure]
     ner_spans = _ner_spans(claim, reading)
     for first, last in ner_spans:
-        if not all(taken[first:last]) and not _has_basis(tokens[first:last], envelope):
+        made = is_made_of_known(tokens, first, last, envelope.evidence.words)
+        if not made and not all(taken[first:last]) and not _has_basis(tokens[first:last], envelope):
             yield _finding(reading, first, last)
     for first, last in spans:
         inside = [span for span in ner_spans if span[0] < last and first < span[1]]
@@ -234,32 +240,9 @@ def _ungrounded_names(claim: Claim, reading: ValuesRead, envelope: EnvelopeIndex
             not inside
             and not _has_basis(tokens[first:last], envelope)
             and not _is_spelled_out(tokens, first, last, envelope)
-            and not _only_opens(tokens, first, last)
+            and not only_opens(tokens, first, last, envelope.evidence.words)
         ):
             yield _finding(reading, first, last)
-
-
-def _only_opens(tokens: Sequence[Lexeme], first: int, last: int) -> bool:
-    """Whether a span is one word whose capital says nothing, since it opens its sentence, and in which the classifier saw no name.
-
-    An order or a courtesy (*Dab its pollen*, *Congratulations, …*), a form of a common word (*Emptied bins have*), a compound of them.
-    """
-    word = tokens[first].text
-    if last - first != 1 or not opens_sentence(tokens, first) or not (word.isalpha() and word[1:].islower()):
-        return False
-    following = at(tokens, last)
-    if (
-        following.kind == NUMBER
-        or following.low in _AFTER_AN_ORDER
-        or following.low.endswith("ing")
-        or following.text in {",", "!"}
-    ):
-        return True
-    low = tokens[first].low
-    if following.kind == WORD and not following.capital and is_form_of_common(low):
-        return True
-    parts = ((low[:cut], low[cut:]) for cut in range(_SHORTEST_PART, len(low) - _SHORTEST_PART + 1))
-    return any(head in COMMON_WORDS and tail.removesuffix("s") in COMMON_WORDS for head, tail in parts)
 
 
 def _ner_spans(claim: Claim, reading: ValuesRead) -> list[tuple[int, int]]:
@@ -394,5 +377,8 @@ def _has_other_form(value: Value, reading: ValuesRead, envelope: EnvelopeIndex) 
     before, after = at(reading.tokens, value.first - 1).low, at(reading.tokens, value.last).low
     if value.moment is not None and before in _OF_A_CELL and value.text.isdigit():
         return f"{int(value.text):,}" in envelope.figures  # students: 1860, which looks like a year
-    forms = (*other_forms(value, before, after), *keyed_forms(value, reading.tokens), *rounded_forms(value))
+    forms = (
+        *other_forms(value, before, after), *keyed_forms(value, reading.tokens), *rounded_forms(value),
+        *days_meant(value, reading),
+    )  # fmt: skip
     return any(map(envelope.values.has, forms)) or is_one_told(value, envelope.text)

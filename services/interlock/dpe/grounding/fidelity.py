@@ -20,11 +20,13 @@ from interlock.dpe.grounding import distortion
 from interlock.dpe.grounding.attribution import GROUNDED_ENTAILMENT, ClaimEvidence, score_pairs
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Inference
+from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.frames import frame
 from interlock.dpe.values.quantities import same
 
 _SENSE_TYPES = frozenset({"NEGATION_FLIP", "CONTEXT_STRIPPED"})
 _NO_DOUBT = NliScores(1.0, 0.0, 0.0)
+_SENTENCE = pattern(r"[.!?]\s+|\n")
 _ARTICLES = frozenset({"a", "an", "the"})
 _VALUE_TYPES = frozenset({"NUMBER_CHANGED", "MAGNITUDE_ALTERED", "DATE_SHIFTED"})
 
@@ -181,9 +183,24 @@ def _clears(claim: Claim, other: tuple[str, str], scores: NliScores, nearest: Cl
 
 
 def _is_of_its_premise(claim: Claim, nearest: ClaimEvidence) -> bool:
-    """Whether the premise that entails a claim is other text than its nearest unit, and bears the claim out."""
-    apart = nearest.source.strip() not in nearest.premise
-    return apart and _clears(claim, (nearest.fact_id, nearest.premise), nearest.plain_scores, nearest)
+    """Whether the premise that entails a claim is other text than its nearest unit, or has more, and that bears the claim out."""
+    source = nearest.source.strip()
+    if source not in nearest.premise:
+        return _clears(claim, (nearest.fact_id, nearest.premise), nearest.plain_scores, nearest)
+    rest = _SENTENCE.split(nearest.premise.replace(source, "\n", 1))
+    return any(
+        _is_said_there(claim, each, nearest)
+        and _has_names(claim, each)
+        and not distortion.find(claim, Fact(nearest.fact_id, each, 0.0), nearest.plain_scores)
+        for each in rest
+        if each.strip()
+    )
+
+
+def _has_names(claim: Claim, text: str) -> bool:
+    """Whether a text has every name of a claim: what it says of the Steady tariff bears out nothing of the Flex tariff."""
+    known = frame(text).evidence
+    return all(known.knows(name.words) for name in frame(claim.text).names)
 
 
 def _is_said_there(claim: Claim, text: str, nearest: ClaimEvidence) -> bool:

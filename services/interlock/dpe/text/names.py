@@ -42,7 +42,7 @@ _PREFIXES = ("un", "in", "non", "re", "pre", "mis", "over", "under", "sub", "out
 _FORMS = (
     ("s", ("",)), ("es", ("",)), ("ies", ("y",)), ("ed", ("", "e")), ("ied", ("y",)), ("ing", ("", "e")), ("ly", ("",)),
     ("ions", ("", "e")), ("ion", ("", "e")), ("ations", ("e", "")), ("ation", ("e", "")), ("ments", ("",)), ("ment", ("",)),
-    ("ness", ("",)), ("ant", ("",)), ("ised", ("ise", "ize")), ("ising", ("ise", "ize")),
+    ("ness", ("",)), ("ant", ("",)), ("ers", ("", "e")), ("ier", ("y",)), ("ised", ("ise", "ize")), ("ising", ("ise", "ize")),
 )  # fmt: skip
 _SHORTEST_STEM = 3
 COMMON_WORDS = frozenset(lines("common_words.txt")) | _HEADS
@@ -88,7 +88,12 @@ def root(word: str) -> str:
 
 def is_form_of_common(word: str) -> bool:
     """Whether a lower-case word is a form of a common word: *taps*, *emptied*, *unsettled*, *deductions*."""
-    stems = {word, *(word.removeprefix(prefix) for prefix in _PREFIXES if len(word) > len(prefix) + _SHORTEST_STEM)}
+    return not forms_of(word).isdisjoint(COMMON_WORDS)
+
+
+def forms_of(word: str) -> set[str]:
+    """Return a lower-case word with what it may be a form of: *emptied* and *empty*, *subletting* and *sublet*."""
+    stems = {word, *(word.removeprefix(prefix) for prefix in _PREFIXES if len(word) >= len(prefix) + _SHORTEST_STEM)}
     for ending, put in _FORMS:
         for one in [each for each in stems if each.endswith(ending)]:
             stem = one.removesuffix(ending)
@@ -96,7 +101,7 @@ def is_form_of_common(word: str) -> bool:
                 stems.update(stem + letter for letter in put)
                 if stem[-1] == stem[-2]:
                     stems.add(stem[:-1])
-    return not stems.isdisjoint(COMMON_WORDS)
+    return stems
 
 
 def opens_sentence(tokens: Sequence[Lexeme], index: int) -> bool:

@@ -33,7 +33,11 @@ _CLOCK_BEFORE = frozenset({"at", "from", "until", "till", "by", "to", "since", "
 _NEAR_CLOCK = {"after": 1, "past": 1, "before": -1, "around": 0, "about": 0}
 _NEAR_MINUTES = 15
 _HOURS, _HOUR = 12, 60
-_WHOLE_UNITS = {"hour": 3600.0, "day": 86_400.0, "week": 604_800.0, "year": _YEAR_S}
+_WHOLE_UNITS = {
+    "hour": 3600.0, "day": 86_400.0, "week": 604_800.0, "fortnight": 1_209_600.0, "year": _YEAR_S, "decade": 10 * _YEAR_S,
+    "century": 100 * _YEAR_S,
+}  # fmt: skip
+_ENTIRE = ("full", "whole", "entire", "single")
 _PARTED = pattern(r"([\p{L}\d]) (?:-|--|\x{2013}) ([\p{L}\d])")
 _CUT_GROUP = pattern(r"\b(\d{1,3}), (\d{3})\b")
 _SHORT_YEARS = pattern(r"\b(1[89]|20)(\d\d) -- (\d\d)\b")
@@ -114,6 +118,7 @@ def _written_as_one(unit: str) -> Iterator[str]:
     yield from (f" {before} {unit}" for before in _WHOLE)
     article = "an" if unit == "hour" else "a"
     yield from (f"{each} {unit} {after}" for each in (article, "one") for after in _AFTER_ONE)
+    yield from (f"{each} {entire} {unit}" for each in ("a", "an", "one") for entire in _ENTIRE)
 
 
 def rounded_forms(value: Value) -> Iterator[Value]:

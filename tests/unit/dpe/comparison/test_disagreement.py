@@ -151,3 +151,11 @@ def test_a_minor_inconsistency_does_not_weigh():
 
     assert [each.severity for each in found] == ["LOW"]
     assert counted(found) == []
+
+
+@pytest.mark.req("DPE-3", "DPE-6")
+def test_a_difference_without_a_subject_denies_no_other():
+    """*£80 less* leaves out than what; *the fee is £80* does not."""
+    assert kind_of("£80 less.", "That is still £210 more than the deposit.") is None
+    assert kind_of("Three weeks later.", "It came five weeks earlier than the boat.") is None
+    assert kind_of("The fee is £80.", "The fee is £210.") == ("numeric", "CRITICAL")

@@ -115,3 +115,26 @@ async def test_a_rating_that_was_asked_for_is_made():
 
     assert is_clean(await _judged(review, "Rate it on a scale from 1 to 5.", said))
     assert not is_clean(await _judged(review, "Summarise it.", said))
+
+
+CREWS = (
+    "| Rower | Club | Spring km | Boats |\n|---|---|---|---|\n| Ilse Moor | Elbe | 310 | 2 |\n| Jan Ritter | Weser | 275 | 3 |\n"
+    "| Ola Sand | Elbe | 190 | 4 |"
+)
+DOSES = '{"trial": "LARK", "arms": [{"name": "Fern", "dose_mg": 15, "n": 40}, {"name": "Moss", "dose_mg": 30, "n": 42}, {"name": "dummy", "dose_mg": 0, "n": 41}]}'
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("source", "query", "faithful", "bent"),
+    [
+        (CREWS, "Tell me about Jan Ritter.", "Jan Ritter rows for Weser. The total was 275 spring km.", "Jan Ritter rows for Weser. The total was 310 spring km."),
+        (CREWS, "We need four boats. Does Jan Ritter do?", "Jan Ritter falls one boat short.", "Jan Ritter has 4 boats."),
+        (DOSES, "Who slept badly?", "Nobody taking 15 mg or the dummy slept badly.", "The dummy has a dose of 15 mg."),
+    ],
+)  # fmt: skip
+async def test_a_row_of_its_own_and_a_difference_are_no_bent_cells(source, query, faithful, bent):
+    """A total of the row that was spoken of, what is lacking, and two arms that are named together."""
+    for text, clean in ((faithful, True), (bent, False)):
+        report = await _judged(source, query, text)
+        assert any(one.distortions for one in report.claims) is not clean, text

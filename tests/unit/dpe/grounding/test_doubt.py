@@ -9,9 +9,9 @@ from interlock.domain.policy.policy_text import parse
 from interlock.domain.risk.composite import Calibration, Floor, RiskSignals, compose
 from interlock.domain.risk.grounding import GroundingMode
 from interlock.domain.risk.risk import RiskLevel
-from interlock.dpe.document import Fact, NliScores
+from interlock.dpe.document import Distortion, Fact, NliScores
 from interlock.dpe.grounding.attribution import NOTHING, ClaimEvidence
-from interlock.dpe.grounding.doubt import ABOUT, FAINT_SUPPORT, LEAST_SUPPORT, NEAR, Doubts, cannot_tell
+from interlock.dpe.grounding.doubt import ABOUT, ALIKE, FAINT_SUPPORT, LEAST_SUPPORT, NEAR, Doubts, cannot_tell
 from interlock.dpe.request import Output, Request
 from interlock.policy.report import read_findings
 from tests.support.dpe import pipeline
@@ -31,6 +31,9 @@ def evidence(support: float, *, denied: float = 0.0, near: float = NEAR) -> Clai
     )
 
 
+MOVED = Distortion("NUMBER_CHANGED", "4", "6", "f1")
+
+
 @pytest.mark.req("DPE-2")
 @pytest.mark.parametrize(
     ("found", "told"),
@@ -43,6 +46,8 @@ def evidence(support: float, *, denied: float = 0.0, near: float = NEAR) -> Clai
         (evidence(FAINT_SUPPORT, denied=0.91), True),
         (dataclasses.replace(evidence(FAINT_SUPPORT, denied=0.91), reckoned=True), False),
         (dataclasses.replace(evidence(FAINT_SUPPORT, denied=0.91), tabular=True), False),
+        (dataclasses.replace(evidence(0.01, near=ABOUT), tabular=True), True),
+        (dataclasses.replace(evidence(0.01, near=ABOUT), tabular=True, moved=(MOVED,)), False),
         (evidence(FAINT_SUPPORT - 0.01, denied=0.89), True),
         (evidence(0.2, denied=0.99, near=NEAR - 0.01), True),
         (NOTHING, True),
@@ -51,6 +56,36 @@ def evidence(support: float, *, denied: float = 0.0, near: float = NEAR) -> Clai
 def test_a_source_about_a_claim_may_deny_it_or_leave_it_without_support(found, told):
     """What no source is about is neither denied nor unsupported."""
     assert cannot_tell(found) is told
+
+
+@pytest.mark.req("DPE-2")
+@pytest.mark.parametrize(
+    ("text", "source", "near", "told"),
+    [
+        ("Visitors get nothing for the wait.", "The wait is unpaid.", ALIKE - 0.01, True),
+        ("Nothing about the shed changed.", "The shed was left unchanged.", ALIKE, True),
+        ("There is no charge for late boats.", "Late boats are not charged for.", ALIKE, True),
+        ("The pier is open to members alone.", "Members may use the pier.", ALIKE - 0.01, True),
+        ("There is no charge for late boats.", "Late boats are charged for.", ALIKE, False),
+        ("Late boats are charged for.", "Late boats are not charged for.", ALIKE - 0.01, False),
+    ],
+)
+def test_the_model_is_not_heard_on_what_denies(text, source, near, told):
+    """It mishears a denial in other words, but not against a sentence that is all but the claim and denies nothing."""
+    denied = dataclasses.replace(evidence(0.2, denied=0.97, near=near), source=source)
+
+    assert cannot_tell(denied, text=text) is told
+    assert cannot_tell(dataclasses.replace(denied, reckoned=True), text=text) is False
+
+
+@pytest.mark.req("DPE-2")
+def test_a_row_whose_figures_are_all_accounted_for_is_not_denied_by_the_model():
+    """It reads sentences; a figure that nothing accounts for leaves it its say."""
+    row = dataclasses.replace(evidence(FAINT_SUPPORT, denied=0.95), tabular=True, settled=frozenset({"£18", "£6"}))
+
+    assert cannot_tell(row, text="£18, at £6 an hour, but bring your card.")
+    assert not cannot_tell(row, text="£20, at £6 an hour, but bring your card.")
+    assert not cannot_tell(dataclasses.replace(row, moved=(MOVED,)), text="£18, at £6 an hour, but bring your card.")
 
 
 @pytest.mark.req("DPE-14")

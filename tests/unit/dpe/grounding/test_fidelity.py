@@ -152,3 +152,22 @@ def test_the_heavy_libraries_wait_until_a_service_opens():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
 
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("text", "near", "found"),
+    [
+        ("The 5,400 euros are to be paid by Marsh Cranes.", "Marsh Cranes offered 3,900 euros on 2 May.", False),
+        ("The 4,700 euros are to be paid by Marsh Cranes.", "Marsh Cranes offered 3,900 euros on 2 May.", True),
+        ("The 5,400 euros are to be paid by Dune Cranes.", "The 3,900 euros are to be paid by Dune Cranes.", True),
+    ],
+)
+async def test_another_sentence_of_the_premise_may_say_it(text, near, found):
+    """Where it has the claim's own figure and names, and more of its words than the nearest one."""
+    other = "In June Marsh Cranes agreed to pay the 5,400 euros."
+    sure = NliScores(0.8, 0.2, 0.0)
+    evidence = {"c1": ClaimEvidence("f1", 0.9, near, NEUTRAL, f"{near} {other}", sure, plain_scores=sure)}
+    bent_claims = await distortions([claim(text)], evidence, Doubtful(), pipeline().language)
+
+    assert bool(bent_claims) is found

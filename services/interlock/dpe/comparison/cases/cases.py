@@ -45,7 +45,7 @@ _STOPS = frozenset({",", ";", ":", ".", "(", ")"})
 def is_case(value: Value, claim: Frame, fact: Frame) -> bool:
     """Whether a value of a claim is a case on which a rule of the source decides as the claim does."""
     sentence = next((each for each in claim.sentences if each.first <= value.first < each.last), None)
-    if sentence is None or not _is_supposed(value, sentence, claim):
+    if sentence is None or not is_supposed(value, sentence, claim):
         return False
     near = [each for each in fact.sentences if each.bag & sentence.bag]
     far = [each for each in fact.sentences if not each.bag & sentence.bag]
@@ -115,7 +115,7 @@ def _agrees(said: frozenset[tuple[str, bool]], told: frozenset[tuple[str, bool]]
     return all(((scale, True) in said) == (((scale, True) in told) == inside) for scale in shared)
 
 
-def _is_supposed(value: Value, sentence: FramedSentence, claim: Frame) -> bool:
+def is_supposed(value: Value, sentence: FramedSentence, claim: Frame) -> bool:
     """Whether a value stands in a phrase of nothing definite, in a sentence that tells no single event."""
     lows = [token.low for token in claim.tokens[sentence.first : sentence.last]]
     if value.bound or value.vague or at(claim.tokens, value.last).low in _COMPARED or _is_limit(value, claim.tokens):

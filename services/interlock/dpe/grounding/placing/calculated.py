@@ -24,8 +24,6 @@ from interlock.dpe.grounding.placing.misplaced import (
     findings,
     holds,
     in_place,
-    is_extreme,
-    not_of_list,
     row_findings,
 )
 from interlock.dpe.grounding.placing.pins import pinned
@@ -41,6 +39,7 @@ from interlock.dpe.grounding.placing.records.reckoned import (
 from interlock.dpe.grounding.placing.records.told import RecordVerdict
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, of_texts, scopes
 from interlock.dpe.grounding.placing.states import stated
+from interlock.dpe.grounding.placing.wholes.of_list import is_extreme, not_of_list
 from interlock.dpe.grounding.support import Vocabulary
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Floats, Inference
@@ -60,6 +59,7 @@ UNSURE = NliScores(0.30, 0.60, 0.10)
 MOST_STRANGE = 2
 MOST_CLAIMS = 400
 MOST_SAID = 40
+MOST_BEFORE = 6
 MOST_IN_WORDS = 5
 _PAIR = 2
 MOST_TOKENS_OF_REST = 16
@@ -131,7 +131,17 @@ def settle(
             continue
         of_states = stated(claim, known)
         settled = with_states(
-            _settled(claim, known, said, vocabulary, around[claim.claim_id], agreed=of_states.agree), of_states, claim
+            _settled(
+                claim,
+                known,
+                said,
+                vocabulary,
+                around[claim.claim_id],
+                agreed=of_states.agree,
+                topic=_topic(claim, claims, query),
+            ),
+            of_states,
+            claim,
         )
         follows = pinned(claim, envelope.facts).with_(following(claim, envelope.facts, f"{query} {own}"))
         settled = with_row(with_pins(settled, follows), row_verdict(claim, known))
@@ -162,6 +172,15 @@ def _around(claims: Sequence[Claim], sentences: Mapping[str, str]) -> dict[str, 
     return found
 
 
+def _topic(claim: Claim, claims: Sequence[Claim], query: str) -> str:
+    """Return what was asked, and what the answer says before a claim."""
+    place = (claim.choice_index, claim.output_index)
+    before = [
+        c.text for c in claims if (c.choice_index, c.output_index) == place and c.sentence_index < claim.sentence_index
+    ]
+    return " ".join([query, *before[-MOST_BEFORE:]])
+
+
 def _with(evidence: ClaimEvidence, settled: Reckoning) -> ClaimEvidence:
     added = replace(evidence, settled=settled.values, moved=settled.moved, agreed=settled.agreed)
     if settled.moved:
@@ -173,7 +192,14 @@ def _with(evidence: ClaimEvidence, settled: Reckoning) -> ClaimEvidence:
 
 
 def _settled(
-    claim: Claim, known: Scopes, said: Sequence[Scope], vocabulary: Vocabulary, around: str, *, agreed: bool
+    claim: Claim,
+    known: Scopes,
+    said: Sequence[Scope],
+    vocabulary: Vocabulary,
+    around: str,
+    *,
+    agreed: bool,
+    topic: str,
 ) -> Reckoning | None:
     if not known.all or not read(claim.text).values:
         return None
@@ -190,7 +216,7 @@ def _settled(
     moved = (
         *row_findings(claim, known),
         *findings(reading, values, untold, named, known),
-        *not_of_list(reading, values, pool),
+        *not_of_list(reading, values, pool, topic),
     )
     moved = moved or tuple(other_amounts(reading, values, [values[n] for n in found.made], untold, known))
     keyed = found.stated if text != claim.text else frozenset()  # the unit of a field stands in its key

@@ -11,6 +11,11 @@ from dataclasses import replace
 from itertools import pairwise, permutations
 
 from interlock.dpe.grounding.placing.near import Near, converts, values_of
+from interlock.dpe.grounding.placing.reaches.days import is_told, is_told_time
+from interlock.dpe.grounding.placing.reaches.parts import is_part
+from interlock.dpe.grounding.placing.reaches.rest import is_rest_or_sum
+from interlock.dpe.grounding.placing.reaches.rows import counts_cells, counts_rows
+from interlock.dpe.grounding.placing.reaches.spans import differ_by
 from interlock.dpe.grounding.support import content_stems
 from interlock.dpe.text.memory.remembered import LONG, remembered
 from interlock.dpe.text.patterns import pattern
@@ -53,7 +58,8 @@ def follows(value: Value, near: Near) -> bool:
     if told is None:
         return False
     if value.moment is not None:
-        return value.moment.day is not None and _is_dated(value, near)
+        dated = value.moment.day is not None and (_is_dated(value, near) or is_told(value, near))
+        return dated or is_told_time(value, near)
     return (
         _is_measured(value, told.contents)
         or _is_of_calendar(value, near)
@@ -64,6 +70,11 @@ def follows(value: Value, near: Near) -> bool:
         or of_named_row(value, near)
         or _is_sum_of_rows(value, near)
         or between_stamps(value, *_stamps(near))
+        or is_part(value, near)
+        or differ_by(value, near)
+        or counts_rows(value, near)
+        or counts_cells(value, near)
+        or is_rest_or_sum(value, near)
         or (bool(near.words & DIFFERS) and any(differs(value, each[:_MOST_ALIKE]) for each in told.keyed.values()))
     )
 

@@ -25,7 +25,7 @@ from interlock.dpe.values.quantities import NUMBER, ORDINAL, Value, comparable, 
 _LOOSE = word_set(
     "from than compared versus vs against before previous previously after unlike instead both total altogether more less fewer extra "
     "additional another other others further if unless could would should might each per every least about almost nearly over under "
-    "between recommended usually up all makes make"
+    "between recommended usually up all makes make including included inclusive plus excluding without short spare"
 )
 _MADE = word_set(
     "double doubled doubles twice half halved triple tripled times sum sums combined together overall yearly annual annually weekly monthly daily difference share ratio average mean rest left remaining"

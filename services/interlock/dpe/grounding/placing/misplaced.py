@@ -7,7 +7,6 @@ its place is a distortion, as is an extreme that is none (*the cheapest*) and a 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from interlock.dpe.comparison.cues import DATE_SHIFTED, NEGATION_FLIP, NUMBER_CHANGED
 from interlock.dpe.comparison.denials import is_negator
@@ -21,27 +20,16 @@ from interlock.dpe.values.keys import read_key
 from interlock.dpe.values.moments import covers
 from interlock.dpe.values.quantities import MONEY, ORDINAL, Value, comparable, same
 
-_LEAST = word_set("cheapest lowest smallest least shortest earliest fewest youngest lightest slowest minimum")
-_MOST = word_set(
-    "highest largest biggest most longest latest dearest greatest oldest heaviest fastest maximum priciest"
-)
+LEAST = word_set("cheapest lowest smallest least shortest earliest fewest youngest lightest slowest minimum")
+MOST = word_set("highest largest biggest most longest latest dearest greatest oldest heaviest fastest maximum priciest")
 _OF_MONEY = word_set("cheapest dearest priciest expensive")
 _CLOSES_KIND = word_set("is was are were at costs overall here")
 """Words after the noun of an extreme that narrow no kind: *the cheapest article at*, not *the cheapest article with*."""
 _AFTER_EXTREME = word_set("is was are were one option choice at of would")
-_LISTS = frozenset({",", "and", "or", "&", "/"})
-_LEAST_LISTED = 3
-_EXACT = 1e-6
-_TOTALS = word_set("total totals totalled totaled sum altogether combined overall")
-_MEANS = word_set("average averages averaged mean")
-_OF_A_PART = word_set(
-    "first last other others rest remaining without except excluding excluded both half some most only between from until since before"
-    " after besides than over under above below more less least per each every increase decrease rise fall change difference share"
-)
-"""Words beside which a total is not that of a whole column, or not a total."""
-_LEAST_ROWS = 3
-TOTAL, AVERAGE = "total", "average"
-"""Slots of what a column comes to."""
+_JOINING, _JOINED = frozenset({"or", "and", "nor"}), 4
+_APART = word_set("short spare fewer extra additional another")
+"""Words that make a number before the noun of a field a difference: *falls two seats short*."""
+EXACT = 1e-6
 _COMPARES = word_set("from than compared versus vs against before previous previously after unlike instead both")
 
 
@@ -96,7 +84,7 @@ def _of_another(
         if _states(value, record) or value.kind == ORDINAL or (value.words and not value.unit):
             continue
         for place, slot in enumerate(record.slots):
-            if slot.written in record.marks:
+            if slot.written in record.marks or _is_beside_mark(reading, value, record):
                 continue
             own = next((each for each in slot.values if comparable(value, each)), None)
             others = [each for s in siblings if place < len(s.slots) for each in s.slots[place].values]
@@ -109,13 +97,23 @@ def _of_another(
                 break
 
 
+def _is_beside_mark(reading: ValuesRead, value: Value, record: Scope) -> bool:
+    """Whether a value is joined to the name of a record, so that it names another one: *20 mg or the placebo*."""
+    after = [token.low for token in reading.tokens[value.last : value.last + _JOINED]]
+    before = [token.low for token in reading.tokens[max(0, value.first - _JOINED) : value.first]]
+    marks = {mark.split()[0] for mark in record.marks if mark}, {mark.split()[-1] for mark in record.marks if mark}
+    return (after[:1] and after[0] in _JOINING and bool(marks[0] & set(after))) or (
+        before[-1:] != [] and before[-1] in _JOINING and bool(marks[1] & set(before))
+    )
+
+
 def _is_multiple(value: Value, own: Value, values: Sequence[Value], record: Scope) -> bool:
     """Whether a sum of money is a field's times a count of the record or of the claim: two kettles, at so much each."""
     if value.kind != MONEY:
         return False
     counts = [each for each in (*values, *(operand.value for operand in record.operands)) if not each.unit]
     return any(
-        value.amount and own.amount and each.amount and abs(value.amount - own.amount * each.amount) < _EXACT
+        value.amount and own.amount and each.amount and abs(value.amount - own.amount * each.amount) < EXACT
         for each in counts
     )
 
@@ -135,6 +133,8 @@ def _of_another_field(
     for value in values:
         number = _field_after(reading, value, record)
         if number is None or value.unit or value.moment is not None or value.kind == ORDINAL or value.vague:
+            continue
+        if _APART & {token.low for token in reading.tokens[max(0, value.first - 1) : value.last + _JOINED]}:
             continue
         own = record.slots[number].values[0]
         slots = [*record.slots, *(each.slots[number] for each in known.siblings(record) if number < len(each.slots))]
@@ -202,7 +202,8 @@ def _about(reading: ValuesRead, value: Value, slot: Slot, record: Scope) -> bool
     """Whether a claim's value is of a field: the claim has its noun, or no other field of the record could be meant."""
     bag = frame(reading.text).bag
     alike = [s for s in record.slots if any(comparable(value, each) for each in s.values)]
-    return len(alike) == 1 or bool(
+    measured = any(value.factor == each.factor for s in alike for each in s.values)  # five days are no bent 53 hours
+    return (len(alike) == 1 and measured) or bool(
         slot.noun & bag and not any(s is not slot and s.noun >= slot.noun and s.noun <= bag for s in alike)
     )
 
@@ -213,12 +214,12 @@ def _not_extreme(reading: ValuesRead, record: Scope, known: Scopes) -> Iterator[
     Only where nothing narrows the kind: *the cheapest is*, not *the cheapest with a cabin is*.
     """
     words = [token.low for token in reading.tokens]
-    place = next((n for n, word in enumerate(words) if word in _LEAST | _MOST), None)
+    place = next((n for n, word in enumerate(words) if word in LEAST | MOST), None)
     if place is None or words[max(0, place - 1)] in {"second", "third", "next"} or "one" in words[:place]:
         return
     priced = place + 1 < len(words) and words[place] in {"most", "least"} and words[place + 1] == "expensive"
     following, beyond = (words[place + priced + n] if place + priced + n < len(words) else "" for n in (1, 2))
-    least, bag = words[place] in _LEAST, frame(reading.text).bag
+    least, bag = words[place] in LEAST, frame(reading.text).bag
     for number, slot in enumerate(record.slots):
         own = slot.values[0] if len(slot.values) == 1 else None
         if own is None or own.amount is None or slot.written in record.marks:
@@ -240,98 +241,6 @@ def _not_extreme(reading: ValuesRead, record: Scope, known: Scopes) -> Iterator[
         if meant and plain and better and all(comparable(own, each) for each in others):
             extreme = (min if least else max)(better, key=lambda each: each.amount or 0.0)
             yield Distortion(NUMBER_CHANGED, extreme.text, own.text, record.fact_id)
-
-
-def not_of_list(reading: ValuesRead, values: Sequence[Value], scopes: Sequence[Scope]) -> Iterator[Distortion]:
-    """Yield a value that a claim calls the least, the most, the total or the average of what is listed, and that is not."""
-    yield from _not_of_column(reading, values, scopes)
-    yield from _not_extreme_of_list(reading, values, scopes)
-
-
-def _not_of_column(reading: ValuesRead, values: Sequence[Value], scopes: Sequence[Scope]) -> Iterator[Distortion]:
-    """Yield a value that a claim calls the total or the average of a column whose header it has, and that is not."""
-    words = {token.low for token in reading.tokens}
-    if words & _OF_A_PART or bool(words & _TOTALS) == bool(words & _MEANS):
-        return
-    amounts = [value for value in values if value.amount is not None and value.kind != ORDINAL]
-    columns = list(_columns(reading.text, scopes)) if len(amounts) == 1 else []
-    if len(columns) != 1:
-        return
-    (value,), (column, fact_id) = amounts, columns[0]
-    whole = sum(each.amount or 0.0 for each in column)
-    made = whole if words & _TOTALS else whole / len(column)
-    stated = (value.amount or 0.0) if value.unit else (value.amount or 0.0) * column[0].factor
-    slack = value.step * (2.0 if value.approximate else 0.5) * (1.0 if value.unit else column[0].factor)
-    if value.unit in {"", column[0].unit} and abs(stated - made) > slack + _EXACT:
-        slot = TOTAL if words & _TOTALS else AVERAGE
-        yield Distortion(NUMBER_CHANGED, f"{made / column[0].factor:g}", value.text, fact_id, slot=slot)
-
-
-def _columns(text: str, scopes: Sequence[Scope]) -> Iterator[tuple[list[Value], str]]:
-    """Yield the columns of amounts whose header a text has, of tables of which it names no row and that have no row of totals."""
-    stems = stems_of(text)
-    groups: dict[frozenset[str], list[Scope]] = {}
-    for scope in scopes:
-        if scope.slots:
-            groups.setdefault(scope.group, []).append(scope)
-    for rows in groups.values():
-        marks = {mark for row in rows for mark in row.marks}
-        named = any(stems & stems_of(mark) for mark in marks) or marks & (_TOTALS | _MEANS)
-        if len(rows) < _LEAST_ROWS or named or len({len(row.slots) for row in rows}) > 1:
-            continue
-        for cells in zip(*(row.slots for row in rows), strict=True):
-            column = [cell.values[0] for cell in cells if len(cell.values) == 1 and cell.values[0].amount is not None]
-            noun = cells[0].noun
-            if (
-                noun
-                and noun <= stems
-                and len(column) == len(rows)
-                and all(comparable(column[0], each) for each in column)
-            ):
-                yield column, rows[0].fact_id
-
-
-def _not_extreme_of_list(reading: ValuesRead, values: Sequence[Value], scopes: Sequence[Scope]) -> Iterator[Distortion]:
-    """Yield a value that a claim calls the least or the most of a list, *packs of 10, 20 and 50*, and that is another of it."""
-    for value, extreme, scope in _of_lists(reading, values, scopes):
-        if not same(value, extreme):
-            yield Distortion(NUMBER_CHANGED, extreme.text, value.text, scope.fact_id)
-
-
-def is_extreme(reading: ValuesRead, value: Value, scopes: Sequence[Scope]) -> bool:
-    """Whether a value is the least or the most of a list, as the claim says."""
-    return any(same(value, extreme) for _, extreme, _ in _of_lists(reading, [value], scopes))
-
-
-def _of_lists(
-    reading: ValuesRead, values: Sequence[Value], scopes: Sequence[Scope]
-) -> Iterator[tuple[Value, Value, Scope]]:
-    """Yield each value of a list that a claim gives for its extreme, with that extreme."""
-    words = [token.low for token in reading.tokens]
-    place = next((n for n, word in enumerate(words) if word in _LEAST | _MOST), None)
-    if place is None or words[max(0, place - 1)] in {"second", "third", "next"} or place + 1 >= len(words):
-        return
-    noun, pick = stem(words[place + 1]), (min if words[place] in _LEAST else max)
-    for scope in scopes:
-        listed = [] if scope.slots or noun not in scope.stems else _listed(scope.text)
-        for value in values:
-            if any(same(value, each) for each in listed):
-                yield value, pick(listed, key=lambda each: each.amount or 0.0), scope
-
-
-def _listed(text: str) -> list[Value]:
-    """Return the values of the only list of amounts in a text, or nothing."""
-    reading = read(text)
-    amounts = [value for value in reading.values if value.amount is not None and not value.vague and not value.label]
-    together = all(
-        {token.low for token in reading.tokens[one.last : other.first]} <= _LISTS and one.last < other.first
-        for one, other in pairwise(amounts)
-    )
-    return (
-        amounts
-        if len(amounts) >= _LEAST_LISTED and together and all(comparable(amounts[0], v) for v in amounts)
-        else []
-    )
 
 
 def holds(value: Value, scope: Scope) -> bool:

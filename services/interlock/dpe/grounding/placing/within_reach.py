@@ -23,8 +23,11 @@ from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.doubt import is_denied
 from interlock.dpe.grounding.placing import from_lines
 from interlock.dpe.grounding.placing.calculated import UNSURE
-from interlock.dpe.grounding.placing.misplaced import AVERAGE, TOTAL
 from interlock.dpe.grounding.placing.near import MOST_TEXT, Near, Told, compounds, converts, values_of, weighs
+from interlock.dpe.grounding.placing.reaches.parts import is_part, is_times
+from interlock.dpe.grounding.placing.reaches.rest import is_rest_or_sum
+from interlock.dpe.grounding.placing.reaches.supposing import is_supposed
+from interlock.dpe.grounding.placing.wholes.of_list import AVERAGE, TOTAL
 from interlock.dpe.request import Request
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.tongues import is_day_of_month
@@ -35,7 +38,9 @@ from interlock.dpe.values.frames import frame
 from interlock.dpe.values.quantities import Value, same
 from interlock.dpe.values.reach import adds, between_times, differs, in_reach, scaled
 from interlock.dpe.values.reckoning.chains import follows_in_steps
+from interlock.dpe.values.reckoning.day_words import days_meant
 from interlock.dpe.values.reckoning.derived import DIFFERS, DOWN, UP
+from interlock.dpe.values.reckoning.elliptic import with_unit_beside
 from interlock.dpe.values.units import TIME, TIMES
 
 _SHOWS_WORK = pattern(r"[×*÷=]|\btimes\b|\bmultipl\w+|\bscal\w+|\d\s[+x/−–]\s\d", ignore_case=True)
@@ -190,7 +195,8 @@ def _follows(bent: Distortion, claim: Claim, near: Near) -> bool:
             return True
         if value.amount is None:
             continue
-        if from_lines.of_named_row(value, near):
+        whole = from_lines.of_named_row(value, near) or is_part(value, near) or is_rest_or_sum(value, near)
+        if whole or is_times(value, bent.source_value, others) or _is_elliptic(value, claim.text, near):
             return True
         if others:
             replaced = [each for each in others if each.unit == value.unit]
@@ -199,6 +205,11 @@ def _follows(bent: Distortion, claim: Claim, near: Near) -> bool:
         if any(converts(value, each) for each in others) or _of_its_key(value, near) or _in_steps(value, near, ()):
             return True
     return False
+
+
+def _is_elliptic(value: Value, text: str, near: Near) -> bool:
+    """Whether a figure follows with the unit that it leaves out."""
+    return any(_from_the_answer(each, near) for each in with_unit_beside(value, read(text)))
 
 
 def _is_operand(value: Value, near: Near) -> bool:
@@ -230,8 +241,16 @@ def _left(texts: Sequence[str], claim: Claim, near: Near, shown: ClaimEvidence |
             continue
         if shown is not None and all(is_case(each, frame(claim.text), frame(shown.source)) for each in values):
             continue
-        if not all(_reached(value, near, shown) for value in (_whole(each, own) for each in values)):
+        if all(is_supposed(each, claim.text, near) for each in values):
+            continue
+        if not all(_reached_in_full(_whole(each, own), claim.text, near, shown) for each in values):
             yield text
+
+
+def _reached_in_full(value: Value, text: str, near: Near, shown: ClaimEvidence | None) -> bool:
+    """Whether a figure is within reach, as it is written or with what it leaves out: *another 15* of minutes, *the 14th* of a month."""
+    full = (value, *with_unit_beside(value, read(text)), *days_meant(value, read(text)))
+    return any(_reached(each, near, shown) for each in full)
 
 
 def _one_figure(value: Value, other: Value) -> bool:
@@ -273,7 +292,11 @@ def _from_the_answer(value: Value, near: Near) -> bool:
     halved = any(_halves(value, other) for other in near.own)
     if weighed or halved or between_times(value, near.times) or _sums_up(value, near):
         return True
-    return value.moment is not None and value.moment.minute is not None and in_reach(value, near.own, near.times)
+    if value.moment is None or value.moment.minute is None:
+        return False
+    # The period may stand in the sentence before: *the last one an hour before closing. That means 14:30*.
+    steps = [each for each in near.beside if each.unit == TIME and each.amount]
+    return in_reach(value, near.own, near.times) or in_reach(value, steps, near.times)
 
 
 def _from_a_source(value: Value, near: Near, shown: ClaimEvidence) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from interlock.dpe.text.lexing import at
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.extraction import ValuesRead
 from interlock.dpe.values.frames import STOP
 from interlock.dpe.values.quantities import NUMBER, Value
 from interlock.dpe.values.reckoning.derived import Operand
@@ -31,6 +33,18 @@ def filled(target: Value, operands: Sequence[Operand]) -> list[Operand]:
     """
     known = {each.value.unit for each in operands if each.scope >= 0}
     return [*operands, *(full for each in operands for full in _with_units(each, target, known, operands))]
+
+
+def with_unit_beside(value: Value, reading: ValuesRead) -> Iterator[Value]:
+    """Yield a figure that counts nothing of its own with the unit of the last one before it: *28 minutes, and another 15 until …*."""
+    if value.kind != NUMBER or value.unit or value.fraction or not value.amount or value.label:
+        return
+    before = [each for each in reading.values if each.end <= value.start and each.amount and each.unit]
+    if not before or before[-1].unit in _NO_UNITS or at(reading.tokens, value.last).low not in _GOES_ON:
+        return
+    unit = before[-1]
+    amount, step = value.amount * unit.factor, value.step * unit.factor
+    yield replace(value, kind=unit.kind, unit=unit.unit, amount=amount, step=step, factor=unit.factor)
 
 
 def _with_units(one: Operand, target: Value, known: set[str], operands: Sequence[Operand]) -> list[Operand]:

@@ -18,7 +18,7 @@ _GROUPS = {
     ("weekend",): WEEKEND, ("weekends",): WEEKEND, ("weekday",): WORKDAYS, ("weekdays",): WORKDAYS, ("workday",): WORKDAYS,
     ("workdays",): WORKDAYS, ("working", "day"): WORKDAYS, ("working", "days"): WORKDAYS, ("business", "day"): WORKDAYS,
     ("business", "days"): WORKDAYS, ("daily",): ALL, ("every", "day"): ALL, ("each", "day"): ALL, ("any", "day"): ALL,
-    ("all", "days"): ALL, ("seven", "days", "a", "week"): ALL, ("7", "days", "a", "week"): ALL,
+    ("all", "days"): ALL, ("other", "days"): ALL, ("any", "other", "day"): ALL, ("seven", "days", "a", "week"): ALL, ("7", "days", "a", "week"): ALL,
 }  # fmt: skip
 _TO = frozenset({"-", "to", "through", "thru", "until", "till"})
 LONGEST_SHORT = 5

@@ -35,3 +35,10 @@ def test_days_and_dates_are_those_of_the_row_and_key(faithful: str, bent: str) -
 def test_other_days_are_left_alone(answer: str) -> None:
     """Some of the days, a rough time, and a date that stands nowhere."""
     assert found(HALL, answer) == []
+
+
+def test_a_date_of_one_named_key_is_not_held_against_another() -> None:
+    """*Starts on 2 March and ends sixteen weeks later* names both keys, and the date of the first."""
+    assert found(HALL, "Judo starts on 2 March 2026 and it ends sixteen weeks later.") == []
+    assert found(HALL, "Starting on 2 March 2026, Judo ends sixteen weeks later.") == []
+    assert "DATE_SHIFTED" in {each.type for each in found(HALL, "Judo ends on 2 March 2026.")}

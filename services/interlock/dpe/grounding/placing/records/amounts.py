@@ -19,7 +19,7 @@ from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.numerals import UNITS
 
 _COMPARED = word_set(
-    "more less fewer over under up least most about nearly almost around roughly than another additional extra each per between"
+    "more less fewer short spare over under up least most about nearly almost around roughly than another additional extra each per between"
     " difference total together sum average increase decrease from until till before after within rather not"
 )
 _LEAST_PAIRS = 2

@@ -32,7 +32,9 @@ def days_and_dates(grid: Grid, segment: RecordSegment, row: int, grids: Sequence
         if listed and None not in listed and _weekdays(text) - listed:
             yield Distortion(DATE_SHIFTED, cell.written, text, grid.fact_id, slot=column.noun)
         own = [value for value in cell.values if _is_day(value)]
-        if len(own) == len(told) == 1 and not same(own[0], told[0]) and _is_of_another(told[0], grid, grids):
+        if len(own) != 1 or len(told) != 1 or same(own[0], told[0]) or _is_of_named(told[0], grid, row, stems):
+            continue
+        if _is_of_another(told[0], grid, grids):
             yield Distortion(DATE_SHIFTED, cell.written, told[0].text, grid.fact_id, slot=column.noun)
 
 
@@ -46,6 +48,14 @@ def _is_day(value: Value) -> bool:
 
 def _weekdays(text: str) -> frozenset[int]:
     return frozenset[int]().union(*(each.days for each in days_in(text)))
+
+
+def _is_of_named(told: Value, grid: Grid, row: int, stems: frozenset[str]) -> bool:
+    """Whether a date is that of another key that the segment names as well: *received on 3 February and validated a week later*."""
+    return any(
+        cell is not None and named(stems, column.stems) and any(same(told, value) for value in cell.values)
+        for column, cell in zip(grid.columns, grid.rows[row].cells, strict=True)
+    )
 
 
 def _is_of_another(told: Value, grid: Grid, grids: Sequence[Grid]) -> bool:

@@ -1,0 +1,1 @@
+"""Figures that one more step than a plain operation leads to from what the sources say."""

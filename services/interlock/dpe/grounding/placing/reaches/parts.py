@@ -1,0 +1,74 @@
+"""Parts of a stated amount that its sentence divides: *half now and half later*, *split equally between A and B* (SPEC-005 §5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from interlock.dpe.grounding.placing.near import Near, values_of
+from interlock.dpe.grounding.support import content_stems
+from interlock.dpe.text.patterns import pattern
+from interlock.dpe.values.extraction import read
+from interlock.dpe.values.quantities import Value
+
+_BREAK = pattern(r"[.!?]\s+|\n+")
+_HALVES = pattern(r"\b(?:half|halves|halved|fifty-fifty)\b", ignore_case=True)
+_NO_HALF = pattern(r"\bhalf (?:an?|past|term|board|day|hour|price|year)\b|\band a half\b", ignore_case=True)
+_EQUALLY = pattern(
+    r"\b(?:equal(?:ly)?|evenly|(?:in )?equal (?:parts|shares|instalments|installments)|shared|split|divided)\b",
+    ignore_case=True,
+)
+_AMONG = pattern(
+    r"\b(?:between|among|amongst|by)\s+(?:(?:all|the|its|their|our|of)\s+){0,3}(\p{L}+|\d{1,2})\b", ignore_case=True
+)
+_INTO = pattern(
+    r"\b(?:in|into)\s+(\p{L}+|\d{1,2})\s+(?:equal\s+)?(?:parts|shares|instalments|installments|payments)\b",
+    ignore_case=True,
+)
+_NAMES = pattern(r"\p{Lu}[\p{L}'’-]+(?:, \p{Lu}[\p{L}'’-]+)*,? and (?:\p{Lu}[\p{L}'’-]+)")
+_LEAST_SHARED = 2
+"""Words that the dividing sentence shares with the claim's."""
+_MOST_PARTS, _MOST_COUNT = 12, 1000
+_EXACT = 0.005
+
+
+def is_part(value: Value, near: Near) -> bool:
+    """Whether an amount is the part of a stated one that a sentence of the sources, or the claim, makes of it."""
+    if not value.amount or value.moment is not None or value.label or value.fraction or near.told is None:
+        return False
+    stems = content_stems(near.text)
+    told = (line for content in near.told.contents for line in _BREAK.split(content) if line)
+    about = [line for line in told if len(stems & content_stems(line)) >= _LEAST_SHARED]
+    return any(_makes(line, near.text, value) for line in about)
+
+
+def is_times(value: Value, source: str, others: Sequence[Value]) -> bool:
+    """Whether an amount is that of its source as many times as the claim counts: 1,800 for three of 600 each."""
+    counts = [each.amount for each in others if not each.unit and each.amount and 1 < each.amount <= _MOST_COUNT]
+    own = [each.amount for each in read(source).values if each.unit == value.unit and each.amount]
+    return any(abs(one * count - (value.amount or 0.0)) <= _EXACT * value.factor for one in own for count in counts)
+
+
+def _makes(line: str, claim: str, value: Value) -> bool:
+    stated = [each for each in values_of([line]) if each.unit == value.unit and each.amount and not each.fraction]
+    parts = set(_parts(line)) | (set(_parts(claim)) if stated else set())
+    return any(
+        abs((each.amount or 0.0) * part - (value.amount or 0.0)) <= max(value.step / 2, _EXACT * value.factor)
+        for each in stated
+        for part in parts
+    )
+
+
+def _parts(text: str) -> Iterator[float]:
+    """Yield the parts into which a text divides what it is about."""
+    if _HALVES.search(text) is not None and _NO_HALF.search(text) is None:
+        yield 0.5
+    for each in read(text).values:
+        if each.fraction and not each.unit and each.amount and 0 < each.amount < 1:
+            yield from (each.amount, 1 - each.amount)
+    if _EQUALLY.search(text) is None:
+        return
+    for match in (*_AMONG.finditer(text), *_INTO.finditer(text)):
+        counted = [each.amount for each in read(match[1]).values if each.amount and not each.unit]
+        yield from (1 / count for count in counted if 1 < count <= _MOST_PARTS)
+    for names in _NAMES.findall(text):
+        yield 1 / (2 + names.count(",") - names.count(", and"))

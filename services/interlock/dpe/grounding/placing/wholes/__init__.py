@@ -1,0 +1,1 @@
+"""What a column or a list comes to: its total, its average, its extremes."""
