@@ -25,11 +25,12 @@ from interlock.dpe.grounding.placing import from_lines
 from interlock.dpe.grounding.placing.calculated import UNSURE
 from interlock.dpe.grounding.placing.misplaced import AVERAGE, TOTAL
 from interlock.dpe.grounding.placing.near import MOST_TEXT, Near, Told, compounds, converts, values_of, weighs
+from interlock.dpe.grounding.recounting.answers import changed_but_made, without_made
 from interlock.dpe.request import Request
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.tongues import is_day_of_month
 from interlock.dpe.text.wordlists import word_set
-from interlock.dpe.values.cells import label_of
+from interlock.dpe.values.cells import cells_of, label_of
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.frames import frame
 from interlock.dpe.values.quantities import Value, same
@@ -39,6 +40,7 @@ from interlock.dpe.values.reckoning.derived import DIFFERS, DOWN, UP
 from interlock.dpe.values.units import TIME, TIMES
 
 _SHOWS_WORK = pattern(r"[×*÷=]|\btimes\b|\bmultipl\w+|\bscal\w+|\d\s[+x/−–]\s\d", ignore_case=True)
+_DATA = pattern(r"""["'][\p{L}\d_ ]{1,40}["']\s*:\s|^[\p{L}\d_. -]{1,40}\s?[:=]\s?[\d.,:TZ+-]{1,30}$""")
 _LIMITS = pattern(r"\b(?:no|not) \w+ than\b", ignore_case=True)
 _MOST_TOLD = 12
 _MOST_ABOUT = 8
@@ -76,7 +78,8 @@ def beyond(
         if c.claim_id in fabricated and c.claim_id in judged
     ]
     apart = {name: texts for name, texts in fabricated.items() if name not in {claim.claim_id for claim, _ in looked}}
-    return {**apart, **_out_of_reach(looked, fabricated, evidence, Told.of(request))} if looked else apart
+    left, firm = without_made(looked, fabricated, request)
+    return {**apart, **_out_of_reach(looked, left, evidence, Told.of(request), firm)} if looked else apart
 
 
 def reckoned(
@@ -94,11 +97,17 @@ def reckoned(
         claim.claim_id
         for reading in readings
         for claim in reading.checked
-        if claim.claim_id in made and _SHOWS_WORK.search(claim.text) is not None and not _turns(claim.text)
+        if claim.claim_id in made
+        and (_is_cell(claim.text) or (_SHOWS_WORK.search(claim.text) and not _turns(claim.text)))
     }
     unheard = {name for name in plain if is_denied(evidence[name])}
     marked = {name: replace(each, reckoned=name in made) for name, each in evidence.items()}
     return marked | {name: replace(marked[name], scores=UNSURE, plain_scores=UNSURE) for name in unheard}
+
+
+def _is_cell(text: str) -> bool:
+    """Whether a claim is a field, a row or a line of data, of which the model says little where nothing states its figure."""
+    return label_of(text) is not None or cells_of(text) is not None or _DATA.search(text) is not None
 
 
 def _turns(text: str) -> bool:
@@ -111,6 +120,7 @@ def _out_of_reach(
     fabricated: Mapping[str, tuple[str, ...]],
     evidence: Mapping[str, ClaimEvidence],
     told: Told,
+    firm: frozenset[str],
 ) -> dict[str, tuple[str, ...]]:
     """Go over the claims until nothing more comes within reach. What one claim accounts for counts for the others."""
     nears = {claim.claim_id: Near.of(claim, reading, told) for claim, reading in looked}
@@ -125,7 +135,7 @@ def _out_of_reach(
             claim.claim_id: tuple(
                 _left(
                     left[claim.claim_id], claim, nears[claim.claim_id].without(unknown).resting(settled),
-                    evidence.get(claim.claim_id),
+                    evidence.get(claim.claim_id), firm,
                 )
             )
             for claim, _ in looked
@@ -153,6 +163,7 @@ def derived(
         return dict(distorted)
     told = Told.of(request)
     kept = dict(distorted)
+    made = changed_but_made(distorted, request)
     for reading in readings:
         for claim in reading.checked:
             found = distorted.get(claim.claim_id, ())
@@ -164,7 +175,7 @@ def derived(
                 for each in found
                 if each.type not in _OF_VALUES
                 or each.slot in {TOTAL, AVERAGE}  # one figure is right; that others make it too is chance
-                or not (_follows(each, claim, near) or _is_figure_of(each, claim, told))
+                or not (each.claim_value in made or _follows(each, claim, near) or _is_figure_of(each, claim, told))
             )
             kept[claim.claim_id] = left
     return {name: found for name, found in kept.items() if found}
@@ -217,8 +228,10 @@ def _apart(value: Value, other: Value, source: str) -> bool:
     return any(each.unit == value.unit and each.amount and abs(each.amount) == gap for each in read(source).values)
 
 
-def _left(texts: Sequence[str], claim: Claim, near: Near, shown: ClaimEvidence | None) -> Iterator[str]:
-    """Yield what is neither within reach nor was derived before."""
+def _left(
+    texts: Sequence[str], claim: Claim, near: Near, shown: ClaimEvidence | None, firm: frozenset[str]
+) -> Iterator[str]:
+    """Yield what is neither within reach nor was derived before. *firm* are totals that two free operations do not show."""
     own = read(claim.text).values
     for text in texts:
         values = [value for value in own if value.text == text] or list(read(text).values)
@@ -230,7 +243,9 @@ def _left(texts: Sequence[str], claim: Claim, near: Near, shown: ClaimEvidence |
             continue
         if shown is not None and all(is_case(each, frame(claim.text), frame(shown.source)) for each in values):
             continue
-        if not all(_reached(value, near, shown) for value in (_whole(each, own) for each in values)):
+        if not all(
+            _reached(value, near, shown, steps=text not in firm) for value in (_whole(each, own) for each in values)
+        ):
             yield text
 
 
@@ -252,13 +267,13 @@ def _whole(value: Value, own: Sequence[Value]) -> Value:
     return value
 
 
-def _reached(value: Value, near: Near, shown: ClaimEvidence | None) -> bool:
+def _reached(value: Value, near: Near, shown: ClaimEvidence | None, *, steps: bool) -> bool:
     """Whether a figure follows from figures in and beside its sentence, or from one in it and one of its source."""
     if shown is not None and _slips(value, shown.source):
         return False
     if _from_the_answer(value, near) or _of_its_key(value, near) or from_lines.follows(value, near):
         return True
-    return shown is not None and _from_a_source(value, near, shown)
+    return shown is not None and _from_a_source(value, near, shown, steps=steps)
 
 
 def _from_the_answer(value: Value, near: Near) -> bool:
@@ -276,7 +291,7 @@ def _from_the_answer(value: Value, near: Near) -> bool:
     return value.moment is not None and value.moment.minute is not None and in_reach(value, near.own, near.times)
 
 
-def _from_a_source(value: Value, near: Near, shown: ClaimEvidence) -> bool:
+def _from_a_source(value: Value, near: Near, shown: ClaimEvidence, *, steps: bool) -> bool:
     """Whether a figure follows from those of the claim and of the passage that it is about."""
     stated = values_of([shown.source, shown.premise])
     named = any(scaled(value, factor, stated) for word, factor in _FACTORS.items() if word in near.words)
@@ -288,7 +303,7 @@ def _from_a_source(value: Value, near: Near, shown: ClaimEvidence) -> bool:
         return True
     if len(stated) <= _MOST_OF_SENTENCE and compared and differs(value, stated):
         return True
-    return _in_steps(value, near, sentence)
+    return steps and _in_steps(value, near, sentence)
 
 
 def _slips(value: Value, source: str) -> bool:
