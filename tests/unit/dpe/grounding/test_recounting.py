@@ -179,6 +179,11 @@ def test_what_the_named_row_states_is_not_made():
     assert not follow("215", answer, BEDS)
 
 
+def test_a_sentence_about_sentences_is_left_to_the_rules_of_prose():
+    """Figures of one sentence make others by chance."""
+    assert not follow("36", "Of these, 36 sing in the choir.", "The choir has 90 members, of whom 54 sing alto.")
+
+
 def test_a_line_of_csv_that_was_read_as_one():
     """Its figures stand each for itself: each is stated or follows."""
     right = "part,pieces,price_each,sum\nhinge,4,3.25,13.00\nlatch,6,2.40,14.40"

@@ -97,7 +97,7 @@ class _Recount:
             return True
         if _is_stated_otherwise(target, place, groups):
             return False
-        return self._of_a_row(target, own, groups, place.context) or self._is_total(target, place)
+        return self._of_a_row(target, own, groups, place) or self._is_total(target, place)
 
     def _is_converted(
         self, target: Figure, place: Place, own: Sequence[Figure], groups: Sequence[Sequence[GridRow]]
@@ -121,12 +121,14 @@ class _Recount:
         return False
 
     def _of_a_row(
-        self, target: Figure, own: Sequence[Figure], groups: Sequence[Sequence[GridRow]], words: frozenset[str]
+        self, target: Figure, own: Sequence[Figure], groups: Sequence[Sequence[GridRow]], place: Place
     ) -> bool:
         rows = [[], *([row] for group in groups for row in group)]
+        if not place.cell.key:  # what a sentence makes of sentences is for the rules of prose
+            rows = [group for group in rows if any(cell.key for row in group for cell in row.cells)]
         for group in rows:
             cells = [each for row in group for cell in row.cells for each in cell.figures]
-            rules = self.sheet.rules_for(group, words) if group else []
+            rules = self.sheet.rules_for(group, place.context) if group else []
             if not target.stated:
                 if any(not each.stated for each in cells) or _has_twins(cells):
                     return True
