@@ -50,6 +50,10 @@ _LETTERS = {"t": "tonnes", "g": "g", "l": "litres", "L": "litres", "W": "W", "V"
 """Units of one letter, which only a header in brackets names surely: ``Cargo (t)``."""
 _COUNTED_ALONE = word_set("year month day hour week second minute")
 """Words that end a key as its noun: ``fiscal_year`` is no number of years."""
+_LIMITS = frozenset({"min"})
+"""Beside ``max`` it is the least that is allowed, no minute."""
+_HEAT = word_set("temp temperature temperatures")
+_DEGREES = {"c": "°C", "f": "°F"}
 _NOT_GROUPED = word_set("year date id number no code ref reference version zip postcode phone account isbn sku port")
 _GROUPED_FROM = 1000
 _LEAST_RATE = 2
@@ -94,13 +98,18 @@ def read_key(written: str, unit: str = "") -> Key:
             money, scale = _JOINED[last]
         elif (last in _SYMBOLS or last in _CODES) and not money:
             money = last
-        elif last in _SCALES and not scale and (len(last) > 1 or _beside_money(noun)):
+        elif (
+            last in _SCALES
+            and not scale
+            and (_beside_money(noun) or (len(last) > 1 and (money or last not in _MEASURES)))
+        ):
             scale = _SCALES[last]
         elif last in _MEASURES and not money and (len(noun) > 1 or last not in _COUNTED_ALONE) and _is_unit(noun):
             measure = _MEASURES[last]
         else:
             break
         noun.pop()
+    measure = measure or _degrees(noun)
     if unit and not (money or measure):
         low = unit.strip().lower()
         money = low if low in _SYMBOLS or low in _CODES else ""
@@ -111,6 +120,13 @@ def read_key(written: str, unit: str = "") -> Key:
     if measure:
         after += "%" if measure == "%" else f" {measure}"
     return Key(named, before, after)
+
+
+def _degrees(noun: list[str]) -> str:
+    """Cut the letter of a scale of temperature off a key and return its unit: ``camera_temp_c``."""
+    if len(noun) > 1 and noun[-1].lower() in _DEGREES and noun[-2].lower() in _HEAT:
+        return _DEGREES[noun.pop().lower()]
+    return ""
 
 
 def _unit_of(word: str) -> tuple[str, str] | None:
@@ -135,4 +151,8 @@ def _beside_money(noun: list[str]) -> bool:
 def _is_unit(noun: list[str]) -> bool:
     """Whether the last word of a key is a unit: not the *year* of ``fiscal_year`` nor the *day* of ``birth_day``."""
     last = noun[-1].lower()
-    return last not in _COUNTED_ALONE and (len(last) > 1 or last in {"s", "h"})
+    return (
+        last not in _COUNTED_ALONE
+        and not (noun[:-1] == [] and last in _LIMITS)
+        and (len(last) > 1 or last in {"s", "h"})
+    )

@@ -109,3 +109,17 @@ def test_a_text_that_is_too_long_is_read_as_text() -> None:
 def test_a_document_without_a_bottom_is_read_as_text(content: str) -> None:
     """No parser follows brackets and dashes that nest for thousands of levels."""
     assert read(content).records == ()
+
+
+def test_millimetres_kelvin_and_limits_are_no_millions_and_minutes():
+    """``_mm`` is a length, ``_c`` after a temperature its unit, and ``min`` alone the least that is allowed."""
+    (record,) = read("bore_mm = 40\noil_temp_c = 85\nmin = 3\nmax = 9\nloss_mm_usd = 7").records
+
+    assert [field.value for field in record.fields] == ["40 mm", "85 °C", "3", "9", "$7 million"]
+
+
+def test_a_table_of_a_database_shell_is_read():
+    """Its rule has a plus where columns meet."""
+    (row,) = read(" no | shop\n----+-------\n 12 | Delft\n(1 row)").records
+
+    assert [(field.key.noun, field.value) for field in row.fields] == [("no", "12"), ("shop", "Delft")]

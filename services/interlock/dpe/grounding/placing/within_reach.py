@@ -17,7 +17,6 @@ from typing import TypeVar
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.cases.cases import is_case
 from interlock.dpe.comparison.contradiction import Contradiction
-from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.doubt import is_denied
@@ -27,9 +26,10 @@ from interlock.dpe.grounding.placing.near import MOST_TEXT, Near, Told, compound
 from interlock.dpe.grounding.placing.reaches.parts import is_part, is_times
 from interlock.dpe.grounding.placing.reaches.rest import is_rest_or_sum
 from interlock.dpe.grounding.placing.reaches.supposing import is_supposed
+from interlock.dpe.grounding.placing.reaches.unheard import is_unheard
 from interlock.dpe.grounding.placing.wholes.of_list import AVERAGE, TOTAL
+from interlock.dpe.grounding.recounting.answers import changed_but_made, without_made
 from interlock.dpe.request import Request
-from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.tongues import is_day_of_month
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.cells import label_of
@@ -39,12 +39,10 @@ from interlock.dpe.values.quantities import Value, same
 from interlock.dpe.values.reach import adds, between_times, differs, in_reach, scaled
 from interlock.dpe.values.reckoning.chains import follows_in_steps
 from interlock.dpe.values.reckoning.day_words import days_meant
-from interlock.dpe.values.reckoning.derived import DIFFERS, DOWN, UP
+from interlock.dpe.values.reckoning.derived import DIFFERS
 from interlock.dpe.values.reckoning.elliptic import with_unit_beside
 from interlock.dpe.values.units import TIME, TIMES
 
-_SHOWS_WORK = pattern(r"[×*÷=]|\btimes\b|\bmultipl\w+|\bscal\w+|\d\s[+x/−–]\s\d", ignore_case=True)
-_LIMITS = pattern(r"\b(?:no|not) \w+ than\b", ignore_case=True)
 _MOST_TOLD = 12
 _MOST_ABOUT = 8
 _MOST_OF_SENTENCE = 6
@@ -81,7 +79,8 @@ def beyond(
         if c.claim_id in fabricated and c.claim_id in judged
     ]
     apart = {name: texts for name, texts in fabricated.items() if name not in {claim.claim_id for claim, _ in looked}}
-    return {**apart, **_out_of_reach(looked, fabricated, evidence, Told.of(request))} if looked else apart
+    left, firm = without_made(looked, fabricated, request)
+    return {**apart, **_out_of_reach(looked, left, evidence, Told.of(request), firm)} if looked else apart
 
 
 def reckoned(
@@ -99,16 +98,11 @@ def reckoned(
         claim.claim_id
         for reading in readings
         for claim in reading.checked
-        if claim.claim_id in made and _SHOWS_WORK.search(claim.text) is not None and not _turns(claim.text)
+        if claim.claim_id in made and is_unheard(claim.text)
     }
     unheard = {name for name in plain if is_denied(evidence[name])}
     marked = {name: replace(each, reckoned=name in made) for name, each in evidence.items()}
     return marked | {name: replace(marked[name], scores=UNSURE, plain_scores=UNSURE) for name in unheard}
-
-
-def _turns(text: str) -> bool:
-    """Whether a claim says *no*, or *up* and *down*: what speaks against it may then be heard in its words."""
-    return any(token.low in UP | DOWN or is_negator(token.low) for token in read(_LIMITS.sub("than", text)).tokens)
 
 
 def _out_of_reach(
@@ -116,6 +110,7 @@ def _out_of_reach(
     fabricated: Mapping[str, tuple[str, ...]],
     evidence: Mapping[str, ClaimEvidence],
     told: Told,
+    firm: frozenset[str],
 ) -> dict[str, tuple[str, ...]]:
     """Go over the claims until nothing more comes within reach. What one claim accounts for counts for the others."""
     nears = {claim.claim_id: Near.of(claim, reading, told) for claim, reading in looked}
@@ -130,7 +125,7 @@ def _out_of_reach(
             claim.claim_id: tuple(
                 _left(
                     left[claim.claim_id], claim, nears[claim.claim_id].without(unknown).resting(settled),
-                    evidence.get(claim.claim_id),
+                    evidence.get(claim.claim_id), firm,
                 )
             )
             for claim, _ in looked
@@ -158,6 +153,7 @@ def derived(
         return dict(distorted)
     told = Told.of(request)
     kept = dict(distorted)
+    made = changed_but_made(distorted, request)
     for reading in readings:
         for claim in reading.checked:
             found = distorted.get(claim.claim_id, ())
@@ -169,7 +165,7 @@ def derived(
                 for each in found
                 if each.type not in _OF_VALUES
                 or each.slot in {TOTAL, AVERAGE}  # one figure is right; that others make it too is chance
-                or not (_follows(each, claim, near) or _is_figure_of(each, claim, told))
+                or not (each.claim_value in made or _follows(each, claim, near) or _is_figure_of(each, claim, told))
             )
             kept[claim.claim_id] = left
     return {name: found for name, found in kept.items() if found}
@@ -228,8 +224,10 @@ def _apart(value: Value, other: Value, source: str) -> bool:
     return any(each.unit == value.unit and each.amount and abs(each.amount) == gap for each in read(source).values)
 
 
-def _left(texts: Sequence[str], claim: Claim, near: Near, shown: ClaimEvidence | None) -> Iterator[str]:
-    """Yield what is neither within reach nor was derived before."""
+def _left(
+    texts: Sequence[str], claim: Claim, near: Near, shown: ClaimEvidence | None, firm: frozenset[str]
+) -> Iterator[str]:
+    """Yield what is neither within reach nor was derived before. *firm* are totals that two free operations do not show."""
     own = read(claim.text).values
     for text in texts:
         values = [value for value in own if value.text == text] or list(read(text).values)
@@ -243,14 +241,15 @@ def _left(texts: Sequence[str], claim: Claim, near: Near, shown: ClaimEvidence |
             continue
         if all(is_supposed(each, claim.text, near) for each in values):
             continue
-        if not all(_reached_in_full(_whole(each, own), claim.text, near, shown) for each in values):
+        steps = text not in firm
+        if not all(_reached_in_full(_whole(each, own), claim.text, near, shown, steps=steps) for each in values):
             yield text
 
 
-def _reached_in_full(value: Value, text: str, near: Near, shown: ClaimEvidence | None) -> bool:
+def _reached_in_full(value: Value, text: str, near: Near, shown: ClaimEvidence | None, *, steps: bool) -> bool:
     """Whether a figure is within reach, as it is written or with what it leaves out: *another 15* of minutes, *the 14th* of a month."""
     full = (value, *with_unit_beside(value, read(text)), *days_meant(value, read(text)))
-    return any(_reached(each, near, shown) for each in full)
+    return any(_reached(each, near, shown, steps=steps) for each in full)
 
 
 def _one_figure(value: Value, other: Value) -> bool:
@@ -271,13 +270,13 @@ def _whole(value: Value, own: Sequence[Value]) -> Value:
     return value
 
 
-def _reached(value: Value, near: Near, shown: ClaimEvidence | None) -> bool:
+def _reached(value: Value, near: Near, shown: ClaimEvidence | None, *, steps: bool) -> bool:
     """Whether a figure follows from figures in and beside its sentence, or from one in it and one of its source."""
     if shown is not None and _slips(value, shown.source):
         return False
     if _from_the_answer(value, near) or _of_its_key(value, near) or from_lines.follows(value, near):
         return True
-    return shown is not None and _from_a_source(value, near, shown)
+    return shown is not None and _from_a_source(value, near, shown, steps=steps)
 
 
 def _from_the_answer(value: Value, near: Near) -> bool:
@@ -299,7 +298,7 @@ def _from_the_answer(value: Value, near: Near) -> bool:
     return in_reach(value, near.own, near.times) or in_reach(value, steps, near.times)
 
 
-def _from_a_source(value: Value, near: Near, shown: ClaimEvidence) -> bool:
+def _from_a_source(value: Value, near: Near, shown: ClaimEvidence, *, steps: bool) -> bool:
     """Whether a figure follows from those of the claim and of the passage that it is about."""
     stated = values_of([shown.source, shown.premise])
     named = any(scaled(value, factor, stated) for word, factor in _FACTORS.items() if word in near.words)
@@ -311,7 +310,7 @@ def _from_a_source(value: Value, near: Near, shown: ClaimEvidence) -> bool:
         return True
     if len(stated) <= _MOST_OF_SENTENCE and compared and differs(value, stated):
         return True
-    return _in_steps(value, near, sentence)
+    return steps and _in_steps(value, near, sentence)
 
 
 def _slips(value: Value, source: str) -> bool:

@@ -26,7 +26,7 @@ _IN_FULL = {name[:size].casefold(): name for name in _NAMES.split() for size in 
 
 def _is_rule(line: str) -> bool:
     """Whether a line is the one of dashes below the head of a table."""
-    return "-" in line and set(line) <= set("-:| \t\r")
+    return "-" in line and set(line) <= set("-:|+ \t\r")
 
 
 def of_tables(content: str) -> ReadSource:
@@ -39,7 +39,7 @@ def of_tables(content: str) -> ReadSource:
         if (
             number + 2 < len(lines)
             and "|" in lines[number]
-            and "|" in lines[number + 1]
+            and set("|+") & set(lines[number + 1])
             and _is_rule(lines[number + 1])
         ):
             head = _cells(lines[number])
