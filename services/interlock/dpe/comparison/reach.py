@@ -14,6 +14,7 @@ from interlock.dpe.comparison.order import told_from_the_other_end
 from interlock.dpe.text.lexing import at
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import Frame, FramedSentence
+from interlock.dpe.values.quantities import same
 
 PREFIXES = ("un", "dis", "non", "in", "im", "il", "ir")
 BEFORE = "±before"  # the stem of both
@@ -31,6 +32,7 @@ _ELLIPTIC = frozenset({"none", "nothing", "never", "not", "neither"})
 _BREAKS = frozenset({"(", ")", "–", "—"})
 _JOINS = word_set("but while whereas because since although though yet")
 _STARTS = word_set("that because since as and but which who where") | {","}
+_UNTIL = word_set("until till")
 _AWAITING = word_set("until till before unless")
 _THEN = word_set("after once when from only following earliest if")
 _OTHERS = word_set("other others else rest remaining elsewhere otherwise")
@@ -127,27 +129,51 @@ def tells_alike(one: _Side, other: _Side) -> bool:
 def _is_said_alike(one: _Negator, other: _Side) -> bool:
     """Whether another sentence says in other words what a sentence does with a negator."""
     sentence, frame, index = one
-    behind = [frame.tokens[place].low for place in range(index + 1, sentence.last)]
-    theirs = [other[1].tokens[place].low for place in range(other[0].first, other[0].last)]
-    if frame.tokens[sentence.first].low in _AWAITING:
-        behind = [frame.tokens[place].low for place in range(sentence.first, sentence.last)]  # until then, it may not
-    if _AWAITING & set(behind) and not _AWAITING & set(theirs) and _THEN & set(theirs):
-        return not any(map(denials.is_negator, theirs))  # does not start until then: starts after it
-    if _AWAITING & set(behind) and told_from_the_other_end(text_of(*other), text_of(sentence, frame)):
+    mine, theirs = _lows(sentence, frame), _lows(*other)
+    if _is_awaited_alike(one, other, theirs):
         return True
-    if behind[:1] == ["enough"]:
+    if at(frame.tokens, index + 1).low == "enough":
         return any(low == "too" and after in _TOO_LITTLE for low, after in pairwise(theirs))
     if any(low == "too" and "to" in theirs[n : n + _NEAR] for n, low in enumerate(theirs)):
         return True  # too few to run it: they could not run it
-    if at(frame.tokens, index - 1).low in _SAYING and sentence.first != index:
-        return bool(_TURNING_DOWN & set(theirs))  # said no to the request: declined it
-    mine = {frame.tokens[place].low for place in range(sentence.first, sentence.last)}
+    if sentence.first < index and frame.tokens[index - 1].low in _SAYING:
+        return not _TURNING_DOWN.isdisjoint(theirs)  # said no to the request: declined it
     # The others are not: only this one is.
-    return bool((mine & _OTHERS and _ALONE.intersection(theirs)) or (mine & _ALONE and _OTHERS.intersection(theirs)))
+    return any(not (_OTHERS.isdisjoint(one) or _ALONE.isdisjoint(two)) for one, two in ((mine, theirs), (theirs, mine)))
+
+
+def _is_awaited_alike(one: _Negator, other: _Side, theirs: list[str]) -> bool:
+    """Whether what is not so until something is so once that is, as another sentence says: *not open until May*, *open from May*."""
+    sentence, frame, index = one
+    fronted = frame.tokens[sentence.first].low in _AWAITING  # until then, it may not
+    behind = {frame.tokens[place].low for place in range(sentence.first if fronted else index + 1, sentence.last)}
+    if _AWAITING.isdisjoint(behind):
+        return False
+    if told_from_the_other_end(text_of(*other), text_of(sentence, frame)):
+        return True
+    if not _AWAITING.isdisjoint(theirs) or any(map(denials.is_negator, theirs)):
+        return False
+    once = not _THEN.isdisjoint(theirs)
+    return once or (not _UNTIL.isdisjoint(behind) and "before" not in theirs and _has_what_is_awaited(one, other))
+
+
+def _has_what_is_awaited(one: _Negator, other: _Side) -> bool:
+    """Whether a sentence has all that stands behind the *until* of another."""
+    sentence, frame, index = one
+    start = next((place for place in range(index, sentence.last) if frame.tokens[place].low in _UNTIL), sentence.last)
+    words = {word for place, word in sentence.stems if place > start}
+    values = [value for value in sentence.values if value.first > start]
+    told = all(any(same(value, each) for each in other[0].values) for value in values)
+    return bool(words or values) and told and words <= other[0].bag
 
 
 def text_of(sentence: FramedSentence, frame: Frame) -> str:
-    return " ".join(token.low for token in frame.tokens[sentence.first : sentence.last])
+    """Return the words and marks of a sentence in small letters."""
+    return " ".join(_lows(sentence, frame))
+
+
+def _lows(sentence: FramedSentence, frame: Frame) -> list[str]:
+    return [token.low for token in frame.tokens[sentence.first : sentence.last]]
 
 
 def _reaches(sentence: FramedSentence, frame: Frame, index: int, words: frozenset[str]) -> bool:

@@ -7,6 +7,7 @@ from interlock.dpe.comparison.cues import CONTEXT_STRIPPED, Cue
 from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.comparison.hedges import CONDITIONS, STRICT, group_at, is_uncounted, kept
 from interlock.dpe.comparison.polarity import AUXILIARIES, CERTAIN_COPY, framed, is_content
+from interlock.dpe.comparison.reach import tells_alike
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.figures import APPROXIMATE
 from interlock.dpe.values.frames import STOP, Frame, FramedSentence
@@ -32,7 +33,7 @@ def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame
         keeps |= _told_as_otherwise(sentence, claim) | _told_as_duty(sentence, claim, alignment.source, fact)
         for edit in alignment.edits:
             limits = _stripped_edit(edit, keeps, claim, fact)
-            if _tells_what_comes_first(sentence, claim):
+            if _tells_what_comes_first(sentence, claim) or tells_alike((sentence, claim), (alignment.source, fact)):
                 limits = [place for place in limits if edit.source[place].word != "until"]
             claim_words = _words(edit.claim)
             rounding = _rounds_value(edit, fact)
@@ -54,7 +55,10 @@ def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame
             near = 1 if group == _OFFICE else 2
             scope = [stemmed for place, stemmed in source.stems if place > index][:near]
             uncounted = is_uncounted(fact.tokens, index) or _bounds_another(index, claim, fact)
-            uncounted = uncounted or (fact.tokens[index].low == "until" and _is_bounded(sentence, claim))
+            uncounted = uncounted or (
+                fact.tokens[index].low == "until"
+                and (_is_bounded(sentence, claim) or tells_alike((sentence, claim), (source, fact)))
+            )
             uncounted = uncounted or _is_dated(index, fact)
             if group not in {"", "bound", *keeps} and not uncounted and any(each in sentence.bag for each in scope):
                 yield Cue(CONTEXT_STRIPPED, fact.tokens[index].low, "", certain=False)

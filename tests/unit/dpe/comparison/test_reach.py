@@ -20,6 +20,8 @@ _ALIKE = [
     ("Lessons begin two weeks after the fee is received.", "Lessons don't begin until two weeks after the fee is received.", "Lessons don't begin after the fee is received."),
     ("The rink opens once the ice has been tested.", "The rink won't open until the ice has been tested.", "The rink won't open once the ice has been tested."),
     ("The museum lends the vase once the crack has been filled.", "Until the crack has been filled, the museum does not lend the vase.", "Once the crack has been filled, the museum does not lend the vase."),
+    ("Late mail is not collected until the next Monday.", "Late mail is collected on the next Monday.", "Late mail is collected until the next Monday."),
+    ("The late shift is not paid until 10 pm.", "The late shift is paid from then on, at 10 pm.", "The late shift is paid until 10 pm."),
     # what a sentence leaves to the one before
     ("Of the five bids, only the one from Tarn Builders passed the check.", "Four of the five bids failed; the Tarn Builders one was not.", "The one from Tarn Builders never passed the check."),
     # what comes first, told from the other end
@@ -64,7 +66,7 @@ def test_until_is_kept_by_what_comes_first():
         "Before the pool is filled, the lining has been checked.",
     ):
         assert CONTEXT_STRIPPED not in _kinds(told, source)
-    assert CONTEXT_STRIPPED in _kinds("The lining of the pool has been filled and checked.", source)
+    assert CONTEXT_STRIPPED in _kinds("The pool must not be filled.", source)
 
 
 def test_could_not_supposes_nothing():

@@ -8,6 +8,7 @@ from interlock.dpe.comparison.bindings.fillers import FillerKind, Likeness, same
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
 from interlock.dpe.comparison.bindings.limits import quantity
+from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.comparison.denied_values import denies_another_value
 from interlock.dpe.comparison.order import told_from_the_other_end
 from interlock.dpe.text.patterns import pattern
@@ -46,13 +47,17 @@ def reversed_predicate(claim: PredicateFrame, evidence: Evidence) -> Misbinding 
         for each in alike
         if not (claim.negated and denies_another_value(claim.text, each.frame.text))
         and not told_from_the_other_end(claim.text, each.frame.text)
-        and not is_with_and_without(claim.text, each.frame.text)
+        and not is_of_the_rest(claim.text, each.frame.text)
     )
     return next((_finding(claim, each) for each in sure), None)
 
 
-def is_with_and_without(one: str, other: str) -> bool:
-    """Whether one text tells of those with a thing, and the other of those without: *runners without a number may not start*."""
+def is_of_the_rest(one: str, other: str) -> bool:
+    """Whether one text tells of some, and the other of the rest: *with a number, without one*, *only if it is paid, not if it is not*."""
+    for text, beside in ((one, other), (other, one)):
+        denied = sum(map(is_negator, text.lower().split()))
+        if denied > 1 and denied % 2 == 0 and "only" in beside.lower().split():
+            return True
     mine, its = ({match[2].lower(): match[1].lower() for match in _HAVING.finditer(text)} for text in (one, other))
     return any(mine[thing] != its[thing] for thing in mine.keys() & its.keys())
 

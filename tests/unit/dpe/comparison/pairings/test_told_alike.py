@@ -36,6 +36,7 @@ def _turned(source: str, answer: str) -> bool:
         ("The bakery opens at 10 am on Sundays.", "The bakery doesn't open until 10 am on Sundays.", "The bakery doesn't open at 10 am on Sundays."),
         # those with, those without
         ("Runners without a number cannot start the race.", "Runners with a number can start the race.", "Runners without a number can start the race."),
+        ("Only members who have paid by June can vote.", "Members who have not paid by June cannot vote.", "Members who have paid by June cannot vote."),
         # a day is no event, and neither is a measured time
         ("Either side may end the lease early by giving notice, but not so that it ends before 1 March.", "The lease cannot be brought to an end before 1 March.", ""),
         ("The slow lines reopened at 21:15 on 13 March, while the goods loop remained closed until 28 March.", "The loop stayed closed until 28 March, 15 days after the slow lines had reopened on 13 March.", ""),
