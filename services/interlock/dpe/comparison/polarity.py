@@ -146,7 +146,7 @@ def _flipped_edits(alignment: Alignment, claim: Frame, fact: Frame) -> Iterator[
             continue  # the claim was cut out of its source
         if not edit.source and _is_contrast(edit, claim):
             continue
-        flip = _polarity_flip(claim_words, source_words)
+        flip = _polarity_flip(claim_words, source_words if edit.beyond else _left(source_words))
         if flip is not None:
             flips_found.append(flip)
         certain = certain and _only_flips(claim_words, source_words)
@@ -206,8 +206,6 @@ def _is_other_clause(edit: Edit, alignment: Alignment, fact: Frame) -> bool:
 def _polarity_flip(claim_words: Sequence[_Word], source_words: Sequence[_Word]) -> tuple[str, str] | None:
     """Return what flips the polarity in one edit: a negator on one side only, or words of opposite direction."""
     claim_words, source_words = _affirmed(claim_words), _affirmed(source_words)
-    if not any(each.word in _JOINING for each in claim_words):  # *the tap leaked, whereas the trap* says so of both
-        source_words = _left(source_words)
     mine, its = ([each.word for each in words if _is_told(each)] for words in (claim_words, source_words))
     if len(mine) > _MOST_TOLD or len(its) > _MOST_TOLD:
         return None  # a whole phrase was added or dropped
