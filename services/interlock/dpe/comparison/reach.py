@@ -56,9 +56,15 @@ def negators_near(sentence: FramedSentence, frame: Frame, other: FramedSentence,
         if denials.excludes(frame.tokens, index):
             if low not in denials.ABSENT or _is_of(sentence, frame, index, other.bag):
                 found.append(low)  # seepage is excluded: it is not covered
-        elif not _prefers(sentence, frame, index, other.bag):
+        elif not _prefers(sentence, frame, index, other.bag) and not _is_lacked(sentence, frame, index, other.bag):
             found += [low] if _reaches(sentence, frame, index, other.bag) else []
     return found
+
+
+def _is_lacked(sentence: FramedSentence, frame: Frame, index: int, words: frozenset[str]) -> bool:
+    """Whether a *without* is said of something else than *words* are about: *it came without the lamp that I had paid for*."""
+    before = [word for place, word in sentence.stems if place < index]
+    return frame.tokens[index].low == "without" and bool(before) and words.isdisjoint(before)
 
 
 _Negator = tuple[FramedSentence, Frame, int]
@@ -179,6 +185,9 @@ def _lows(sentence: FramedSentence, frame: Frame) -> list[str]:
 def _reaches(sentence: FramedSentence, frame: Frame, index: int, words: frozenset[str]) -> bool:
     """Whether what a negator denies is said in *words* too, as it is or with a prefix that denies it."""
     scope = _denied_words(sentence, frame, index)
+    if not scope and at(frame.tokens, index + 1).low in _PERMITTED:
+        before = _elliptic_words(sentence, frame, index)  # crossing by train is not possible: there is no train
+        return 2 * len(words.intersection(before)) >= len(before) > 0
     contrasts = bool(scope) and frame.tokens[index].low == "not" and at(frame.tokens, index - 1).text == ","
     if (
         frame.tokens[index].low in _ELLIPTIC

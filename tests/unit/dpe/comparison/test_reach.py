@@ -25,6 +25,10 @@ _ALIKE = [
     # what a sentence leaves to the one before
     ("Of the five bids, only the one from Tarn Builders passed the check.", "Four of the five bids failed; the Tarn Builders one was not.", "The one from Tarn Builders never passed the check."),
     # what comes first, told from the other end
+    # not possible, not there
+    ("Crossing from Bukhara to Mary by train isn't possible.", "There is no train that takes you from Bukhara to Mary.", "There is a train that takes you from Bukhara to Mary."),
+    # who lacks a thing
+    ("My order arrived without the charger I had paid extra for.", "The customer had paid extra for the charger.", "My order arrived with the charger I had paid extra for."),
     # what is missing is denied, and not who misses it
     ("The ranger saw that a bolt was missing and called the farmer Olu Bassey.", "The ranger called the farmer Olu Bassey.", "No bolt was missing, the ranger saw."),
     # ruled out
