@@ -20,7 +20,10 @@ EXCLUDING = word_set(
     " impossible unavailable omitted barred"
 )
 """Words that say *not* of what they are about: not covered, not affected, not to be paid."""
-_ABSENT = word_set("missing absent")
+ABSENT = word_set("missing absent")
+_LEAVING = word_set("rule ruled rules left leave leaves")
+"""What is *ruled out* or *left out* is not there."""
+_POINTING = word_set("on to the")
 _LOCATING = word_set("from in at on and since as for until where")
 _AVOIDING = word_set("avoid avoided")
 _ADVISING = word_set("must should shall please be being is are always best")
@@ -38,6 +41,8 @@ _SAYS_NOTHING = {
     "none": word_set("other"),
 }
 _MOST_BETWEEN = 2
+_MARKS = frozenset({",", ";", ":"})
+_NEAR = 12
 
 
 def is_negator(word: str) -> bool:
@@ -72,9 +77,9 @@ def excludes(tokens: Sequence[Lexeme], index: int) -> bool:
     A *missing dog* is there, and who *leaves early to avoid the queue* leaves.
     """
     low, before, after = at(tokens, index).low, at(tokens, index - 1), at(tokens, index + 1)
-    if low in EXCLUDING:
+    if low in EXCLUDING or (low in _LEAVING and after.low == "out" and before.low not in _POINTING):
         return True
-    if low in _ABSENT:
+    if low in ABSENT:
         return after.kind != WORD or after.low in _LOCATING
     if low in _AVOIDING:
         purpose = before.low == "to" and at(tokens, index - 2).low not in _OBLIGED
@@ -87,8 +92,8 @@ def _only_measures(tokens: Sequence[Lexeme], index: int) -> bool:
     low, following = at(tokens, index).low, at(tokens, index + 1).low
     if following in _SAYS_NOTHING.get(low, frozenset()) or at(tokens, index + 1).text == "-":
         return True  # no doubt; the no-claims discount
-    if low == "no" and following == "," and index and at(tokens, index - 1).text == ":":
-        return True  # Ezra: no, I took it out
+    if low == "no" and index and _answers(tokens, index):
+        return True
     if low in {"no", "not", "never"} or low.endswith("n't"):
         if following in _BELITTLED:
             return True
@@ -97,6 +102,18 @@ def _only_measures(tokens: Sequence[Lexeme], index: int) -> bool:
         if low == "no" and _compares_all(tokens, index):
             return True
     return low == "nor" and any(at(tokens, place).low == "neither" for place in range(max(0, index - 30), index))
+
+
+def _answers(tokens: Sequence[Lexeme], index: int) -> bool:
+    """Whether a *no* only answers: *Ezra: no, I took it out*, *the red one, no, as it is not sold*."""
+    before, after = at(tokens, index - 1).text, at(tokens, index + 1).text
+    if before == ":" and after == ",":
+        return True
+    return (
+        before in _MARKS
+        and after in _MARKS
+        and any(is_negator(at(tokens, place).low) for place in range(index + 1, index + 1 + _NEAR))
+    )
 
 
 def _compares_all(tokens: Sequence[Lexeme], index: int) -> bool:
@@ -120,6 +137,7 @@ _AGAINST = {
 }  # fmt: skip
 """Words by which a claim tells of the other case: *only with a ticket*, *not without a ticket*."""
 _BREAKS = word_set("because since as which who where but so and although while")
+_RESTRICTING = word_set("only solely exclusively")
 _LOOK_BACK = 6
 
 
@@ -129,7 +147,7 @@ def restricted(tokens: Sequence[Lexeme], first: int, last: int) -> Iterator[tupl
     *Only at Kisumu* and *from the southern quarry only*.
     """
     for index in range(first, last):
-        if tokens[index].low != "only":
+        if tokens[index].low not in _RESTRICTING:
             continue
         if at(tokens, index + 1).low in _PLACING and index + 1 < last:
             yield tokens[index + 1].low, frozenset(_until_break(tokens, index + 2, last))

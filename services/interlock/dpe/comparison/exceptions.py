@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from interlock.dpe.comparison.denials import has_negator
+from interlock.dpe.comparison.denials import excludes, has_negator
 from interlock.dpe.comparison.groupings.group import words_of
+from interlock.dpe.text.folding import fold
+from interlock.dpe.text.lexing import lex
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import stem
@@ -42,7 +44,7 @@ _LAST = pattern(
 _RELATIVE = pattern(r"^\s*,?\s*(?:which|who|whose|that|where|when)\b\s*([^.;:]+)", ignore_case=True)
 _IF = word_set("if when where that unless in with on for")
 _APART = pattern(
-    rf"\b(?:{_BUT}|only|exceptions?|exempt|rest|alone|sole|solely|unlike|unless|without|if)\b", ignore_case=True
+    rf"\b(?:{_BUT}|only|exceptions?|exempt|rest|alone|sole|solely|the one|unlike|unless|without|if)\b", ignore_case=True
 )
 _OTHERS = frozenset({stem("other"), stem("others")})
 _INCLUDING = word_set("including included even too")
@@ -145,12 +147,18 @@ def _includes(clause: str, found: Excepted) -> bool:
     if said & found.told:
         return False
     near = len(others & found.rest) >= _MOSTLY * len(others)
-    return bool(found.one <= said and others and near) and has_negator(clause) is found.denied
+    return bool(found.one <= said and others and near) and _denies(clause) is found.denied
+
+
+def _denies(text: str) -> bool:
+    """Whether a text denies something, by *not* or by a word that excludes: *ruled out*, *forbidden*."""
+    tokens = lex(fold(text))
+    return has_negator(text) or any(excludes(tokens, place) for place in range(len(tokens)))
 
 
 def _counts_in(claim: str, found: Excepted) -> bool:
     """Whether a claim says that the one is among the others, and says of them what the source does, in some of its words."""
-    if _APART.search(claim) is not None or has_negator(claim) is not found.denied:
+    if _APART.search(claim) is not None or _denies(claim) is not found.denied:
         return False
     rest = words_of("x " + claim) - {"x", *found.one, *_INCLUDING}
     named = (match[1] or match[2] or "" for match in _COUNTS_IN.finditer(claim))

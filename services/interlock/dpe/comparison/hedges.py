@@ -74,7 +74,8 @@ def group_at(tokens: Sequence[Lexeme], index: int) -> str:
     if low == "least":
         return "bound" if at(tokens, index - 1).low == "at" else ""
     group = HEDGES.get(low, "")
-    return "" if group == "office" and following.kind != WORD else group
+    denied = low == "could" and following.low == "not"  # what could not be done was not done
+    return "" if denied or (group == "office" and following.kind != WORD) else group
 
 
 def kept(tokens: Sequence[Lexeme], places: Iterable[int]) -> frozenset[str]:

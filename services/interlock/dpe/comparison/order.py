@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from interlock.dpe.comparison.denials import has_negator
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.frames import STOP, stem
 
-_BEFORE, _AFTER = pattern(r"\bbefore\b", ignore_case=True), pattern(r"\bafter\b", ignore_case=True)
+_BEFORE = pattern(r"\bbefore\b", ignore_case=True)
+_AFTER, _UNTIL = pattern(r"\bafter\b", ignore_case=True), pattern(r"\b(?:until|till)\b", ignore_case=True)
 _THAN = pattern(r"\bthan\s+(?:the\s+|an?\s+)?(\p{L}+)", ignore_case=True)
 _WORD = pattern(r"\p{L}+")
 
@@ -13,14 +17,28 @@ _WORD = pattern(r"\p{L}+")
 def told_from_the_other_end(one: str, other: str) -> bool:
     """Whether one text says *before* and the other *after* with what comes first and what comes then in each other's place."""
     for first, second in ((one, other), (other, one)):
-        before, after = _BEFORE.search(first), _AFTER.search(second)
+        before, after = _BEFORE.search(first), _AFTER.search(second) or _not_until(second)
         if before and after:
-            mine = _stems(first[: before.start()]), _stems(first[before.end() :])
-            theirs = _stems(second[: after.start()]), _stems(second[after.end() :])
+            mine, theirs = _around(first, before), _around(second, after)
             straight = len(mine[0] & theirs[0]) + len(mine[1] & theirs[1])
             crossed = len(mine[0] & theirs[1]) + len(mine[1] & theirs[0])
             return crossed > straight
     return False
+
+
+def _not_until(text: str) -> Any:
+    """Return where a text says *until* of what is not so before: *it must not open until the plan is approved*."""
+    until = _UNTIL.search(text)
+    return until if until and has_negator(text[: until.start()]) else None
+
+
+def _around(text: str, word: Any) -> tuple[frozenset[str], frozenset[str]]:
+    """Return what stands before and behind a word; of a clause that it opens a sentence with, what follows the clause is before it."""
+    before, behind = text[: word.start()], text[word.end() :]
+    if not _stems(before) and "," in behind:
+        clause, _, main = behind.partition(",")
+        return _stems(main), _stems(clause)
+    return _stems(before), _stems(behind)
 
 
 def is_the_lesser_end(claim: str, word: str, source: str) -> bool:

@@ -5,13 +5,14 @@ its source except for that cue. Every other cue is a suspicion that the NLI mode
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interlock.dpe.comparison import denials
 from interlock.dpe.comparison.alignment import Alignment, Edit, Element
 from interlock.dpe.comparison.cues import NEGATION_FLIP, Cue
 from interlock.dpe.comparison.denials import has_negator, is_negator
 from interlock.dpe.comparison.order import is_the_lesser_end, told_from_the_other_end
+from interlock.dpe.comparison.reach import PREFIXES, is_finite, negators_near, of_two_clauses, tells_alike, text_of
 from interlock.dpe.text.lexing import WORD, at
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import DIRECTIONS, STOP, Frame, FramedSentence, coverage, stem
@@ -21,22 +22,12 @@ AUXILIARIES = word_set(
     "do does did is are was were be been being am has have had will would shall should can could may might must "
     "to of the a an any some all both longer yet ever"
 )
-_FINITE = word_set("is are was were has have had do does did will would shall should can could may might must")
 _ADVERBS = {"up": "rose", "down": "fell"}
 _JOINING = word_set("but and or although though while whereas because yet")
 _CUTTING = frozenset({",", ";"})
-_OPENING = frozenset({",", ";", ":", "but", "and", "while", "whereas", "–", "—", "for", "in", "on", "at"})
-_WEAK = word_set(
-    "longer take takes taking taken make makes making made give gives given giving get gets getting need needs require requires"
-    " required want wants able allow allowed allows let let's go goes going come comes keep use used using"
-)
-_PERMITTED = word_set("allowed permitted possible")
 _STANDING_IN = word_set("do does did")
 _ENDING = word_set("end ends ended ending expire expires expired lapse lapses lapsed")
-_SHORT = 4
-_ELLIPTIC = frozenset({"none", "nothing", "never", "not", "neither"})
 _ORDER = frozenset({"before", "after"})
-_BEFORE = "±before"  # the stem of both
 _PHASES = "start"
 _CONVERSE = frozenset({"buy", "win"})
 """What one does to another, and that one the opposite to him."""
@@ -44,8 +35,8 @@ _NOT_YET = frozenset({"yet", "still"})
 _AWAITED = word_set(
     "need needs await awaits awaiting pending planned plans will yet still until scheduled expected proposed outstanding requested"
 )
-_PREFIXES = ("un", "dis", "non", "in", "im", "il", "ir")
 CERTAIN_COPY = 0.6
+_MOST_TOLD = 2
 _FRAME_AGREES = 0.75
 
 
@@ -54,6 +45,8 @@ def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, f
     if (moved := _moved_otherwise(sentence, claim, fact)) is not None:
         yield moved
     elif alignment is not None and alignment.is_copy:
+        if tells_alike((sentence, claim), (alignment.source, fact)):
+            return
         for cue in _flipped_edits(alignment, claim, fact):
             phases = {DIRECTIONS.get(word, ("",))[0] for word in (cue.source_value, cue.claim_value)} == {_PHASES}
             if phases and _of_other_times(sentence, alignment.source):
@@ -69,8 +62,8 @@ def _framed_flips(sentence: FramedSentence, source: FramedSentence, claim: Frame
     if _is_awaited(sentence, claim, source, fact):
         return
     claim_negators, source_negators = (
-        _negators_near(sentence, claim, source.bag),
-        _negators_near(source, fact, sentence.bag),
+        negators_near(sentence, claim, source, fact),
+        negators_near(source, fact, sentence, claim),
     )
     opposite = _opposite_words(sentence, claim, source, fact)
     paired = {word for pair in opposite for word in pair}
@@ -95,10 +88,14 @@ def _framed_flips(sentence: FramedSentence, source: FramedSentence, claim: Frame
 
 def _stands_in(sentence: FramedSentence, claim: Frame) -> bool:
     """Whether a claim's verb only stands for the one of the sentence before, with its *not*: *warfarin does, as it makes you bleed*."""
-    return any(
+    if any(
         claim.tokens[place].low in _STANDING_IN and at(claim.tokens, place + 1).kind != WORD
         for place in range(sentence.first, sentence.last)
-    )
+    ):
+        return True
+    said = [t.low for t in claim.tokens[sentence.first : sentence.last] if t.kind == WORD]
+    finite = [n for n, low in enumerate(said) if is_finite(low)]
+    return len(finite) == 1 and said[finite[0] + 1 :] in ([], ["not"])  # of four five were late; the last was not
 
 
 def _is_awaited(sentence: FramedSentence, claim: Frame, source: FramedSentence, fact: Frame) -> bool:
@@ -143,12 +140,13 @@ def _flipped_edits(alignment: Alignment, claim: Frame, fact: Frame) -> Iterator[
     flips_found: list[tuple[str, str]] = []
     certain = alignment.copied >= CERTAIN_COPY
     for edit in alignment.edits:
-        claim_words, source_words = _marked(edit.claim, claim), _marked(edit.source, fact)
+        claim_words, marked = _marked(edit.claim, claim), _marked(edit.source, fact)
+        source_words = marked if edit.claim else _without_absent(marked)
         if edit.beyond and (not any(word.denies for word in source_words) or _is_other_clause(edit, alignment, fact)):
             continue  # the claim was cut out of its source
         if not edit.source and _is_contrast(edit, claim):
             continue
-        flip = _polarity_flip(claim_words, source_words)
+        flip = _polarity_flip(claim_words, source_words if edit.beyond else _left(source_words))
         if flip is not None:
             flips_found.append(flip)
         certain = certain and _only_flips(claim_words, source_words)
@@ -166,7 +164,22 @@ class _Word:
 
 
 def _marked(elements: Sequence[Element], frame: Frame) -> list[_Word]:
-    return [_Word(each.word, denials.denies(frame.tokens, each.first)) for each in elements]
+    return [_Word(each.word, _denies(each, frame)) for each in elements]
+
+
+def _without_absent(words: Sequence[_Word]) -> list[_Word]:
+    """Return dropped words of which none denies that says only of another of them that it is missing: *saw that a bolt was missing and*."""
+    told = next((n for n, each in enumerate(words) if _is_told(each)), len(words))
+    return [
+        replace(each, denies=each.denies and not (each.word in denials.ABSENT and n > told))
+        for n, each in enumerate(words)
+    ]
+
+
+def _denies(element: Element, frame: Frame) -> bool:
+    """Whether a word denies where it stands; of the two words of *don't*, the *do* does not."""
+    contracted = is_negator(frame.tokens[element.first].low) and element.word != frame.tokens[element.first].low
+    return is_negator(element.word) if contracted else denials.denies(frame.tokens, element.first)
 
 
 def _is_contrast(edit: Edit, claim: Frame) -> bool:
@@ -178,6 +191,8 @@ def _is_contrast(edit: Edit, claim: Frame) -> bool:
 def _is_other_clause(edit: Edit, alignment: Alignment, fact: Frame) -> bool:
     """Whether the source text beyond the claim is a separate clause: he needs rest, but will not be operated on."""
     opens = edit is alignment.edits[0] and edit.source[0].first == alignment.source.first
+    if opens and edit.source[0].word == "without":
+        return not any(denials.denies(fact.tokens, each.first) for each in edit.source[1:])  # without him they won
     if opens:
         return edit.source[-1].word in _JOINING
     # Up to where it denies: what goes on with the claim's clause may stand before, *in two days, I hardly saw it*.
@@ -192,7 +207,7 @@ def _polarity_flip(claim_words: Sequence[_Word], source_words: Sequence[_Word]) 
     """Return what flips the polarity in one edit: a negator on one side only, or words of opposite direction."""
     claim_words, source_words = _affirmed(claim_words), _affirmed(source_words)
     mine, its = ([each.word for each in words if _is_told(each)] for words in (claim_words, source_words))
-    if len(mine) > 2 or len(its) > 2:
+    if len(mine) > _MOST_TOLD or len(its) > _MOST_TOLD:
         return None  # a whole phrase was added or dropped
     opposite = next(
         (
@@ -209,6 +224,14 @@ def _polarity_flip(claim_words: Sequence[_Word], source_words: Sequence[_Word]) 
     if (negations + (opposite is not None)) % 2 == 0:
         return None
     return opposite or (" ".join(each.word for each in source_words), " ".join(each.word for each in claim_words))
+
+
+def _left(words: Sequence[_Word]) -> Sequence[_Word]:
+    """Return of a phrase that is too long to be one edit what denies the words behind it: *on weekdays from nine to six, but not*."""
+    told = [n for n, each in enumerate(words) if _is_told(each)]
+    if len(told) <= _MOST_TOLD or not any(each.denies for each in words[told[-1] :]):
+        return words
+    return words[told[-1] + 1 :]
 
 
 def _affirmed(words: Sequence[_Word]) -> Sequence[_Word]:
@@ -233,7 +256,7 @@ def _are_opposite(one: str, other: str) -> bool:
     if first and second:
         return first[0] == second[0] and first[1] != second[1]
     short, long = sorted((one, other), key=len)
-    return len(short) >= 4 and any(long == prefix + short for prefix in _PREFIXES)
+    return len(short) >= 4 and any(long == prefix + short for prefix in PREFIXES)
 
 
 def _only_flips(claim_words: Sequence[_Word], source_words: Sequence[_Word]) -> bool:
@@ -249,18 +272,6 @@ def _only_flips(claim_words: Sequence[_Word], source_words: Sequence[_Word]) -> 
         each.word in STOP or each.word in AUXILIARIES or is_negator(each.word) or each.word in paired
         for each in (*claim_words, *source_words)
     )
-
-
-def _negators_near(sentence: FramedSentence, frame: Frame, words: frozenset[str]) -> list[str]:
-    """Return the words of a sentence that deny something which both sentences have."""
-    found: list[str] = []
-    for index in denials.places(frame.tokens, sentence.first, sentence.last):
-        low = frame.tokens[index].low
-        if denials.excludes(frame.tokens, index):
-            found.append(low)  # seepage is excluded: it is not covered
-        elif not _prefers(sentence, frame, index, words):
-            found += [low] if _reaches(sentence, frame, index, words) else []
-    return found
 
 
 def _is_elsewhere(sentence: FramedSentence, claim: Frame, source: FramedSentence, fact: Frame) -> bool:
@@ -297,55 +308,6 @@ def _excludes_alike(
     return False
 
 
-def _reaches(sentence: FramedSentence, frame: Frame, index: int, words: frozenset[str]) -> bool:
-    """Whether what a negator denies is said in *words* too, as it is or with a prefix that denies it."""
-    scope = _denied_words(sentence, frame, index)
-    contrasts = bool(scope) and frame.tokens[index].low == "not" and at(frame.tokens, index - 1).text == ","
-    if (
-        frame.tokens[index].low in _ELLIPTIC
-        and not contrasts
-        and (not scope or at(frame.tokens, index + 1).low in _OPENING)
-    ):
-        if own := _elliptic_words(sentence, frame, index):  # of the southern region nothing is said of the northern one
-            return all(word in words and not word.startswith("±") for word in own)
-        return any(word in words for _, word in sentence.stems)  # a refund until Friday, after that none
-    return any(word in words or any(prefix + word in words for prefix in _PREFIXES) for word in scope)
-
-
-def _denied_words(sentence: FramedSentence, frame: Frame, index: int) -> list[str]:
-    """Return the content words that a negator denies: the next, or the one behind words that tell nothing of their own."""
-    after = [(place, word) for place, word in sentence.stems if place > index]
-    while len(after) > 1 and _is_weak(frame.tokens[after[0][0]].low):
-        after = after[1:]
-    obliged = any(at(frame.tokens, place).low == "to" for place in range(index + 1, index + 4))
-    if len(after) == 1 and frame.tokens[after[0][0]].low in _PERMITTED:
-        return []  # not allowed at all: what stands before it is denied
-    return [word for _, word in after[: 2 if obliged else 1]]  # need not submit a form: needs no form
-
-
-def _is_weak(low: str) -> bool:
-    return low in _WEAK or low in denials.EXCLUDING or (low.endswith("ly") and len(low) > _SHORT)
-
-
-def _elliptic_words(sentence: FramedSentence, frame: Frame, index: int) -> list[str]:
-    """Return the words of its clause that a negator at the end of it denies: *the other region was not*."""
-    first = index
-    while first > sentence.first and frame.tokens[first - 1].low not in _OPENING:
-        first -= 1
-    return [word for place, word in sentence.stems if first <= place <= index and word != _BEFORE]
-
-
-def _prefers(sentence: FramedSentence, frame: Frame, index: int, words: frozenset[str]) -> bool:
-    """Whether a negator only prefers a phrase to another, and *words* are of the preferred one: *not on Mondays, but on Tuesdays*."""
-    lows = [frame.tokens[place].low for place in range(index, sentence.last)]
-    if "but" not in lows or any(low in _FINITE for low in lows[lows.index("but") :]):
-        return False
-    cut = index + lows.index("but")
-    denied = [word for place, word in sentence.stems if index < place < cut]
-    preferred = [word for place, word in sentence.stems if place > cut]
-    return any(word not in words for word in denied) and any(word in words for word in preferred)
-
-
 def _opposite_words(
     sentence: FramedSentence, claim: Frame, source: FramedSentence, fact: Frame
 ) -> list[tuple[str, str]]:
@@ -358,21 +320,19 @@ def _opposite_words(
         and source_sides[family][0] != side
         and side >= 0
         and source_sides[family][0] >= 0
+        and not of_two_clauses((sentence, claim, _place(sentence, claim, word)), (source, fact))
         and not (family == _PHASES and _of_other_times(sentence, source))
-        and not is_the_lesser_end(_text(sentence, claim), word, _text(source, fact))
+        and not is_the_lesser_end(text_of(sentence, claim), word, text_of(source, fact))
         and not (
             family in _CONVERSE and _is_the_other_side((sentence, claim, word), (source, fact, source_sides[family][1]))
         )
-        and not (family in _ORDER and told_from_the_other_end(_text(sentence, claim), _text(source, fact)))
+        and not (family in _ORDER and told_from_the_other_end(text_of(sentence, claim), text_of(source, fact)))
     ]
 
 
 def _is_the_other_side(claim: tuple[FramedSentence, Frame, str], source: tuple[FramedSentence, Frame, str]) -> bool:
     """Whether a claim tells a deal from its other side: who buys, before its verb, is to whom the source says that it is sold."""
-    mine, there = (
-        next(place for place in range(each.first, each.last) if frame.tokens[place].low == word)
-        for each, frame, word in (claim, source)
-    )
+    mine, there = (_place(each, frame, word) for each, frame, word in (claim, source))
     acting = {word for place, word in claim[0].stems if place < mine}
     return bool(acting) and acting <= {word for place, word in source[0].stems if place > there}
 
@@ -383,8 +343,8 @@ def _of_other_times(sentence: FramedSentence, source: FramedSentence) -> bool:
     return any(dates) and not any(one.moment == other.moment for one in dates[0] for other in dates[1])
 
 
-def _text(sentence: FramedSentence, frame: Frame) -> str:
-    return " ".join(token.low for token in frame.tokens[sentence.first : sentence.last])
+def _place(sentence: FramedSentence, frame: Frame, word: str) -> int:
+    return next(place for place in range(sentence.first, sentence.last) if frame.tokens[place].low == word)
 
 
 def _sides(sentence: FramedSentence, frame: Frame) -> dict[str, tuple[int, str]]:

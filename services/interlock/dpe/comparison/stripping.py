@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from interlock.dpe.comparison.alignment import Alignment, Edit, Element
 from interlock.dpe.comparison.cues import CONTEXT_STRIPPED, Cue
+from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.comparison.hedges import CONDITIONS, STRICT, group_at, is_uncounted, kept
 from interlock.dpe.comparison.polarity import AUXILIARIES, CERTAIN_COPY, framed, is_content
+from interlock.dpe.comparison.reach import tells_alike
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.figures import APPROXIMATE
 from interlock.dpe.values.frames import STOP, Frame, FramedSentence
@@ -31,6 +33,8 @@ def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame
         keeps |= _told_as_otherwise(sentence, claim) | _told_as_duty(sentence, claim, alignment.source, fact)
         for edit in alignment.edits:
             limits = _stripped_edit(edit, keeps, claim, fact)
+            if _tells_what_comes_first(sentence, claim) or tells_alike((sentence, claim), (alignment.source, fact)):
+                limits = [place for place in limits if edit.source[place].word != "until"]
             claim_words = _words(edit.claim)
             rounding = _rounds_value(edit, fact)
             if not limits or (rounding and any(word in APPROXIMATE for word in claim_words)):
@@ -51,7 +55,10 @@ def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame
             near = 1 if group == _OFFICE else 2
             scope = [stemmed for place, stemmed in source.stems if place > index][:near]
             uncounted = is_uncounted(fact.tokens, index) or _bounds_another(index, claim, fact)
-            uncounted = uncounted or (fact.tokens[index].low == "until" and _is_afterwards(sentence, claim))
+            uncounted = uncounted or (
+                fact.tokens[index].low == "until"
+                and (_is_bounded(sentence, claim) or tells_alike((sentence, claim), (source, fact)))
+            )
             uncounted = uncounted or _is_dated(index, fact)
             if group not in {"", "bound", *keeps} and not uncounted and any(each in sentence.bag for each in scope):
                 yield Cue(CONTEXT_STRIPPED, fact.tokens[index].low, "", certain=False)
@@ -82,9 +89,16 @@ def _is_dated(index: int, fact: Frame) -> bool:
     return any(value.moment is not None and value.first <= index < value.last for value in fact.values)
 
 
-def _is_afterwards(sentence: FramedSentence, claim: Frame) -> bool:
-    """Whether a claim is about the time after a limit, *after that*, or tells the limit as an end: *it closes at 2 am*."""
-    return any(token.low in _AFTERWARDS | _CLOSING for token in claim.tokens[sentence.first : sentence.last])
+def _is_bounded(sentence: FramedSentence, claim: Frame) -> bool:
+    """Whether a claim is about the time after a limit, *after that*, or tells the limit as an end, *it closes at 2 am*, or from before it."""
+    said = [token.low for token in claim.tokens[sentence.first : sentence.last]]
+    return _tells_what_comes_first(sentence, claim) or any(low in _AFTERWARDS | _CLOSING for low in said)
+
+
+def _tells_what_comes_first(sentence: FramedSentence, claim: Frame) -> bool:
+    """Whether a claim says *not before* an event, or opens with what comes *before* another: *before work starts, a survey is needed*."""
+    said = [token.low for token in claim.tokens[sentence.first : sentence.last]]
+    return "before" in said and (said[0] == "before" or any(map(is_negator, said)))
 
 
 def _is_alone(edit: Edit, alignment: Alignment, *, replaced: bool) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from interlock.dpe.comparison.cues import NEGATION_FLIP
 from interlock.dpe.comparison.direct import cues
-from interlock.dpe.comparison.exceptions import excepted, includes_exception
+from interlock.dpe.comparison.exceptions import excepted, includes_exception, tells_exception
 from interlock.dpe.values.frames import frame
 from tests.unit.dpe.comparison.bindings.reading import found
 
@@ -81,3 +81,12 @@ def test_an_exception_may_be_told_of_further() -> None:
     source = "Fittings take place at home, except the first one, which is done in the shop."
 
     assert includes_exception("All fittings, the first one included, take place at home.", source) is not None
+
+
+def test_what_is_ruled_out_of_the_one_is_told_rightly():
+    """*Ruled out* and *forbidden* deny as *not* does."""
+    source = "Small dogs and cats are allowed in all carriages except the dining car."
+
+    assert tells_exception("The dining car is the one carriage where even small dogs and cats are ruled out.", source)
+    assert tells_exception("In the dining car dogs are forbidden.", source)
+    assert not tells_exception("Dogs are allowed in the dining car.", source)

@@ -74,3 +74,17 @@ async def test_a_state_told_otherwise_is_not_low() -> None:
     assert (right.risk_level, right.distortion_count) == (1, 0)
     assert wrong.risk_level > 1
     assert {each.slot for one in wrong.claims for each in one.distortions} == {"dogs"}
+
+
+def test_two_denials_in_a_row_are_of_two_fields() -> None:
+    """*No deposit and no guarantor* denies each of them once."""
+    lease = "lease:\n  deposit: 0\n  guarantor: null\n"
+    assert ruled("There is no deposit and no guarantor.", lease)[0] == []
+    assert [each.slot for each in ruled("There is no deposit and a guarantor is specified.", lease)[0]] == ["guarantor"]
+
+
+def test_what_all_but_one_have_that_one_lacks() -> None:
+    """A claim that excepts a record says *no* of its field."""
+    rooms = "| Room | Seats | Screen |\n| --- | --- | --- |\n| Elm Room | 12 | yes |\n| Ash Room | 30 | yes |\n| Loft Room | 16 | no |"
+    assert ruled("All but the Loft Room, with 16 seats, have a screen.", rooms)[0] == []
+    assert {each.type for each in ruled("The Loft Room, with 16 seats, has a screen.", rooms)[0]} == {"NEGATION_FLIP"}

@@ -20,6 +20,8 @@ _MEASURED = word_set("long much many old often big large small far high low")
 _OF_ANY = word_set("with from for at in on by under")
 _EXCEPTING = word_set("unless except excluding excepting barring save")
 _NONE = word_set("no nobody none nothing neither")
+_UNDONE = word_set("unpaid unsold unread unseen undone unmet unwell")
+_SHORT = 4
 _DEGREES = {
     **dict.fromkeys(word_set("always invariably constantly everywhere"), 4),
     **dict.fromkeys(
@@ -122,6 +124,12 @@ def _denies(tokens: Sequence[Any], n: int) -> bool:
     return any(
         (t.dep_ == "neg" and t.head == verb) or (t.lower_ in _NONE and verb in (t.head, t.head.head)) for t in near
     )
+
+
+def is_undone(word: str) -> bool:
+    """Whether a participle says that something was not done: *unanswered*, *unpaid*."""
+    plain = word.removeprefix("un")
+    return plain != word and (word in _UNDONE or (plain.endswith("ed") and len(plain) > _SHORT))
 
 
 def _counts(tokens: Sequence[Any], n: int) -> bool:

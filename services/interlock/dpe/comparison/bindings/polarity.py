@@ -8,12 +8,16 @@ from interlock.dpe.comparison.bindings.fillers import FillerKind, Likeness, same
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
 from interlock.dpe.comparison.bindings.limits import quantity
+from interlock.dpe.comparison.denials import is_negator
 from interlock.dpe.comparison.denied_values import denies_another_value
+from interlock.dpe.comparison.order import told_from_the_other_end
+from interlock.dpe.text.patterns import pattern
 
 _AGAINST = {
     "before": "after", "after": "before", "above": "below", "below": "above", "inside": "outside", "outside": "inside",
     "with": "without", "without": "with", "under": "over", "over": "under", "until": "from", "within": "outside",
 }  # fmt: skip
+_HAVING = pattern(r"\b(with|without)\s+(?:an?\s+|the\s+|any\s+)?(\p{L}+)", ignore_case=True)
 _CORE = frozenset({"agent", "object", "role", "to", "from"})
 _MOST = 3
 _ORDERED = frozenset({"before", "after"})
@@ -38,8 +42,24 @@ def reversed_predicate(claim: PredicateFrame, evidence: Evidence) -> Misbinding 
     alike = (
         each for each in against if _is_of_the_same(claim, each.frame, evidence) and not _comes_then(claim, each.frame)
     )
-    sure = (each for each in alike if not (claim.negated and denies_another_value(claim.text, each.frame.text)))
+    sure = (
+        each
+        for each in alike
+        if not (claim.negated and denies_another_value(claim.text, each.frame.text))
+        and not told_from_the_other_end(claim.text, each.frame.text)
+        and not is_of_the_rest(claim.text, each.frame.text)
+    )
     return next((_finding(claim, each) for each in sure), None)
+
+
+def is_of_the_rest(one: str, other: str) -> bool:
+    """Whether one text tells of some, and the other of the rest: *with a number, without one*, *only if it is paid, not if it is not*."""
+    for text, beside in ((one, other), (other, one)):
+        denied = sum(map(is_negator, text.lower().split()))
+        if denied > 1 and denied % 2 == 0 and "only" in beside.lower().split():
+            return True
+    mine, its = ({match[2].lower(): match[1].lower() for match in _HAVING.finditer(text)} for text in (one, other))
+    return any(mine[thing] != its[thing] for thing in mine.keys() & its.keys())
 
 
 def _is_undone(claim: PredicateFrame, source: PredicateFrame) -> bool:
@@ -118,8 +138,10 @@ def _comes_then(claim: PredicateFrame, source: PredicateFrame) -> bool:
     then = (*saying.slots.get("when", ()), *saying.slots.get("after", ()), *saying.slots.get("from", ()))
     if awaited:
         return any(same(one, other) for one in awaited for other in then)
-    waits = {"before", "until"} & set(denying.text.lower().split())
-    return bool(waits) and bool({"after", "once", "when"} & set(saying.text.lower().split()))
+    waits, told = (set(each.text.lower().split()) for each in (denying, saying))
+    if not waits & {"before", "until"} or told & {"before", "until"}:
+        return False
+    return bool(told & {"after", "once", "when"}) or _timed(claim, source)  # not open until ten: opens at ten
 
 
 def _excepts(frame: PredicateFrame) -> bool:

@@ -8,7 +8,7 @@ from interlock.dpe.comparison.bindings.evidence import BoundFrame, Evidence, agr
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, Likeness, key, same
 from interlock.dpe.comparison.bindings.findings import CONTEXT_STRIPPED, Misbinding
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
-from interlock.dpe.comparison.bindings.limits import Limit, LimitKind, quantity
+from interlock.dpe.comparison.bindings.limits import Limit, LimitKind, is_undone, quantity
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.denials import has_negator
 from interlock.dpe.text.wordlists import word_set
@@ -218,9 +218,24 @@ def _turned(claim: ReadSentence, source: ReadSentence, stated: Limit, *, aligned
         against = turned.get(stated.kind) is own.kind or (stated.kind, own.kind) == (LimitKind.UNLESS, LimitKind.ONLY)
         least = min(len(own.words), len(stated.words))
         alike = least and len(own.words & stated.words) / least >= _SAME_CONTENT
-        if aligned and against and alike and (_denials(claim, own) + _denials(source, stated)) % 2:
+        if (
+            aligned
+            and against
+            and alike
+            and not _is_undone_alike(own, stated)
+            and (_denials(claim, own) + _denials(source, stated)) % 2
+        ):
             return own
     return None
+
+
+def _is_undone_alike(own: Limit, stated: Limit) -> bool:
+    """Whether one limit says in a word what the other denies: *if he does not answer*, *where it is left unanswered*."""
+    for one, other in ((own, stated), (stated, own)):
+        undone = [any(map(is_undone, each.text.lower().split())) for each in (one, other)]
+        if undone == [True, False] and has_negator(other.text):
+            return True
+    return False
 
 
 def _denials(sentence: ReadSentence, limit: Limit) -> int:

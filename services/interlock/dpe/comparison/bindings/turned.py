@@ -16,6 +16,8 @@ from interlock.dpe.values.dates import MONTHS
 
 _LEAST = 2
 _SIDES = frozenset("+-")
+_LESSENED = sense_of("decrease")
+_AWAITED = frozenset(map(sense_of, word_set("wait await pending")))
 _TAKES_AWAY = frozenset(map(sense_of, word_set("pull remove disconnect detach")))
 _CONVERSE = frozenset({"buy", "husband", "son", "mother", "join", "male", "old", "win"})
 _CONVERSE_PAIRS = frozenset(
@@ -25,7 +27,8 @@ _CONVERSE_PAIRS = frozenset(
 _CONVERSE_VERBS = frozenset({"buy", "win"})
 _ORDERED = frozenset(map(sense_of, word_set("before after ahead behind above below first last early late")))
 _FIRST_AND_THEN = frozenset(map(sense_of, ("before", "after")))
-_PHASES = frozenset(map(sense_of, ("start", "end")))
+_BEGUN_AND_ENDED = frozenset(map(sense_of, ("start", "end")))
+_PHASES = _BEGUN_AND_ENDED | {sense_of("close")}
 """What everything does that lasts, so that the two are opposites only of one time."""
 _DATES = frozenset(map(sense_of, [*MONTHS, *map(str, range(32))]))
 """What two events of one day share without being one."""
@@ -54,9 +57,11 @@ def turned_word(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
         told = [(other, each) for each in evidence.passages if "|" not in each.text for other in each.clauses]
         for other, each in told:
             for mine, its in _opposed(clause, other):
+                if _LESSENED not in {mine, its} and (_LESSENED in clause.senses) is not (_LESSENED in other.senses):
+                    continue  # who spends less saves
                 if not (are_opposite(mine, its) or _is_reversed(clause, other)) or _is_told(mine, clause, other, told):
                     continue
-                if _is_of_another_word(mine, its, clause, other) or _is_other_case(claim, each, clause, other):
+                if _is_of_another_word(mine, its, claim, clause, other) or _is_other_case(claim, each, clause, other):
                     continue
                 if ("again" in claim.text.lower().split()) is not ("again" in each.text.lower().split()):
                     continue  # what has to be opened again is shut
@@ -66,8 +71,13 @@ def turned_word(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     return None
 
 
-def _is_of_another_word(mine: str, its: str, claim: SenseBag, source: SenseBag) -> bool:
-    """Whether a source says the opposite of another word: it has the *old bricks* of a claim, and a *new station* beside them."""
+def _is_of_another_word(mine: str, its: str, told: ReadSentence, claim: SenseBag, source: SenseBag) -> bool:
+    """Whether a source says the opposite of another word: it has the *old bricks* of a claim, and a *new station* beside them.
+
+    So it does where the claim says it of that word itself.
+    """
+    if source.qualified & {pair for each in told.clauses for pair in each.qualified if pair[0] == its}:
+        return True
     own = {word for sense, word in claim.qualified if sense == mine}
     other = {word for sense, word in source.qualified if sense == its}
     return bool(own and other) and not own & other and own <= source.senses and not other & claim.senses
@@ -99,12 +109,14 @@ def _has_opposites(claim: ReadSentence, source: ReadSentence) -> bool:
 
 def _opposed(claim: SenseBag, source: SenseBag) -> Iterator[tuple[str, str]]:
     shared = claim.senses & source.senses
+    if (claim.senses | source.senses) & _AWAITED:
+        return  # what is waited for is not there
     if claim.senses & source.denied or source.senses & claim.denied or not _is_of_one(claim, source, shared):
         return
     mine, its = claim.senses - shared, source.senses - shared
     for one in mine:
         for other in its:
-            if {one, other} == _PHASES and not _is_of_one_time(claim, source):
+            if {one, other} <= _PHASES and not _is_of_one_time(claim, source, timed={one, other} == _BEGUN_AND_ENDED):
                 continue
             if claim.senses & _TAKES_AWAY and other.endswith(one):
                 continue  # who pulls the plug unplugs
@@ -112,10 +124,10 @@ def _opposed(claim: SenseBag, source: SenseBag) -> Iterator[tuple[str, str]]:
                 yield one, other
 
 
-def _is_of_one_time(claim: SenseBag, source: SenseBag) -> bool:
-    """Whether two clauses have the same figures, so that they tell one time."""
-    dated = [{word for word in each.senses if any(c.isdigit() for c in word)} for each in (claim, source)]
-    return bool(dated[0]) and dated[0] == dated[1]
+def _is_of_one_time(claim: SenseBag, source: SenseBag, *, timed: bool) -> bool:
+    """Whether two clauses have the same dates, so that they tell one time; that they have any is asked of what is *timed*."""
+    dated = [{w for w in each.senses if w in _DATES or any(c.isdigit() for c in w)} for each in (claim, source)]
+    return (bool(dated[0]) or not timed) and dated[0] == dated[1]
 
 
 def _is_of_one(claim: SenseBag, source: SenseBag, shared: frozenset[str]) -> bool:

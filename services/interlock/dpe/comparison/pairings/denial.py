@@ -13,7 +13,7 @@ from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
 from interlock.dpe.comparison.bindings.passages import ReadSentence
-from interlock.dpe.comparison.bindings.polarity import is_around
+from interlock.dpe.comparison.bindings.polarity import is_around, is_of_the_rest
 from interlock.dpe.comparison.denied_values import denies_another_value
 from interlock.dpe.text.wordlists import word_set
 
@@ -32,7 +32,9 @@ def denied(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
             continue
         for source in evidence.passages:
             for stated in source.frames if _is_of_the_same(claim, source) else ():
-                another = frame.negated and denies_another_value(claim.text, source.text)
+                another = (frame.negated and denies_another_value(claim.text, source.text)) or is_of_the_rest(
+                    claim.text, source.text
+                )
                 if not another and _is_denied(frame, stated) and not _is_told(frame, claim, evidence):
                     return Misbinding(
                         NEGATION_FLIP, "predicate", _written(stated), _written(frame), source.text, source.fact_id,

@@ -21,6 +21,7 @@ _HALF = 0.5
 _LITTLE = 0.35
 _LEAST = 2
 _SLOTS = frozenset({"cause", "partner"})
+_COMING = word_set("come comes came coming")
 _AFTER = word_set("after following once")
 _FOLLOWED = word_set("followed follows")
 
@@ -33,7 +34,7 @@ def recaused(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
         if not (own.first and own.second) or _is_told(own, told):
             continue
         for each, source in told:
-            if is_turned(own, each):
+            if is_turned(own, each) and not _is_origin(own):
                 return Misbinding(NEGATION_FLIP, "cause", each.word, own.word, source.text, source.fact_id)
         found = None if _is_told(own, aims) else _replaced(own, told, evidence)
         if found is not None:
@@ -42,6 +43,11 @@ def recaused(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
         if not _is_told(own, [*aims, *told]) and (found := _replaced(own, aims, evidence)) is not None:
             return replace(found, slot="purpose")
     return None
+
+
+def _is_origin(own: Order) -> bool:
+    """Whether *come from* tells from where somebody comes: *the spare crew came from Leith to help* is no effect of Leith."""
+    return own.word.lower() in _COMING and own.told.removeprefix("from ")[:1].isupper()
 
 
 def without_told_causes(found: list[Misbinding], claim: ReadSentence, evidence: Evidence) -> list[Misbinding]:

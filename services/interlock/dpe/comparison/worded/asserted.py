@@ -26,6 +26,8 @@ _SHORT = 2
 _GENERAL = GENERAL | {"firm"}
 _EXCEPTION = meaning_of("exception")
 _SAYING = frozenset(map(meaning_of, ("say", "tell", "know")))
+_WISHING = frozenset(map(meaning_of, word_set("ask request want demand seek need await wait apply hope")))
+_YET, _COMING = frozenset({"yet"}), word_set("will 'll shall going planned due to")
 _STATES = word_set("use operation service force effect place")
 _MONTHS = frozenset(
     map(key, word_set("january february march april may june july august september october november december"))
@@ -149,7 +151,7 @@ def _opposed(case: _Case, source: Assertion, its: frozenset[str]) -> Iterator[tu
         return  # *she could not say when* is of another saying than *she said that*
     if case.answers and claim.actors and source.actors and claim.actors.isdisjoint(source.actors):
         return  # what one did not do, another may have done
-    if _of_other_dates(claim, source) or not _one_time(claim, source) or not _one_mood(claim, source):
+    if not _are_of_one_time(claim, source) or not _one_mood(claim, source):
         return
     known = claim.words | claim.case | claim.narrowed | case.known
     if not source.case <= known or 2 * len(source.narrowed & known) < len(source.narrowed):
@@ -163,6 +165,15 @@ def _opposed(case: _Case, source: Assertion, its: frozenset[str]) -> Iterator[tu
         shared = _about(case, source, its, pivot)
         if shared and _contrary(claim, source, pivot, shared):
             yield pivot, shared
+
+
+def _tells_of_another_act(claim: Assertion, source: Assertion) -> bool:
+    """Whether a clause only asks for a thing, *they asked for a net*, or denies it of its own verb alone: *you may use it, but not the van*."""
+    if {claim.event, source.event} & _WISHING:
+        return True
+    if bool(claim.event) is bool(source.event) or not (claim.actors and source.actors):
+        return False
+    return claim.actors.isdisjoint(source.words) and source.actors.isdisjoint(claim.words)
 
 
 def _is_told(claim: Assertion, pivot: str, shared: frozenset[str], evidence: Evidence) -> bool:
@@ -181,13 +192,22 @@ def _is_told(claim: Assertion, pivot: str, shared: frozenset[str], evidence: Evi
 def _agreeing(claim: Assertion, source: Assertion) -> Iterator[tuple[str, frozenset[str]]]:
     for pivot in _common(claim, source):
         shared = claim.words & source.words - {pivot}
-        if shared and not _of_two(claim, source, shared | {pivot}) and not _contrary(claim, source, pivot, shared):
-            yield pivot, shared
+        alone = (
+            not claim.words - claim.borrowed - {pivot}
+        )  # *nobody was hurt* says all that *there were no injuries* does
+        if (
+            (shared or alone)
+            and not _of_two(claim, source, shared | {pivot})
+            and not _contrary(claim, source, pivot, shared)
+        ):
+            yield pivot, shared | {pivot} if alone else shared
 
 
 def _about(case: _Case, source: Assertion, its: frozenset[str], pivot: str) -> frozenset[str]:
     """Return the words by which two clauses are about one thing; none where they may be of two."""
     claim = case.clause
+    if pivot not in {claim.event, source.event} and _tells_of_another_act(claim, source):
+        return frozenset()
     shared = (claim.words | claim.case) & (source.words | source.case) - {pivot}
     known = claim.words | case.known
     others = source.listed - known if source.listed & known else frozenset[str]()  # what is of a list is of each of it
@@ -205,6 +225,18 @@ def _about(case: _Case, source: Assertion, its: frozenset[str], pivot: str) -> f
     whole = (case.whole & its) - {pivot}
     loose = claim.pronoun or source.pronoun or not source.actors
     return whole if loose and len(whole) >= max(_MANY, _HALF * min(len(case.whole), len(its))) else frozenset()
+
+
+def _are_of_one_time(claim: Assertion, source: Assertion) -> bool:
+    return not _is_to_come(claim, source) and not _of_other_dates(claim, source) and _one_time(claim, source)
+
+
+def _is_to_come(claim: Assertion, source: Assertion) -> bool:
+    """Whether one clause says that something is not so yet, and the other that it will be."""
+    for one, other in ((claim, source), (source, claim)):
+        if _YET & set(one.written.split()) and _COMING & set(other.written.split()):
+            return True
+    return False
 
 
 def _of_other_dates(claim: Assertion, source: Assertion) -> bool:

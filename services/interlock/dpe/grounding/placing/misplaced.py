@@ -29,6 +29,9 @@ _AFTER_EXTREME = word_set("is was are were one option choice at of would")
 _JOINING, _JOINED = frozenset({"or", "and", "nor"}), 4
 _APART = word_set("short spare fewer extra additional another")
 """Words that make a number before the noun of a field a difference: *falls two seats short*."""
+_NEAR = 3
+_DENYING = word_set("no false none except excepting excluding apart bar")
+_ALL = word_set("all every each everything everyone everybody any")
 EXACT = 1e-6
 _COMPARES = word_set("from than compared versus vs against before previous previously after unlike instead both")
 
@@ -189,9 +192,12 @@ def _states(value: Value, record: Scope) -> bool:
 
 
 def _denied_field(reading: ValuesRead, record: Scope) -> Iterator[Distortion]:
-    """Yield the fields that a record answers with *no* and a claim without any negation states."""
+    """Yield the fields that a record answers with *no* and a claim without any negation or exception states: *all but room 4*."""
     bag = frame(reading.text).bag
-    if any(is_negator(token.low) or token.low in {"no", "false", "none"} for token in reading.tokens):
+    words = [token.low for token in reading.tokens]
+    if any(is_negator(word) or word in _DENYING for word in words) or any(
+        word == "but" and _ALL & set(words[max(0, n - _NEAR) : n]) for n, word in enumerate(words)
+    ):
         return
     for slot in record.slots:
         if slot.field.value == "no" and slot.noun and slot.noun <= bag:

@@ -272,7 +272,11 @@ def _clauses(text: str) -> Iterator[_Clause]:
 
 def _says(text: str) -> bool:
     words = words_in(text)
-    return bool(states.of_words(words)) or any(word in _FINITE or word.endswith("n't") for word in words)
+    return (
+        words[:1] == ["no"]
+        or bool(states.of_words(words))
+        or any(word in _FINITE or word.endswith("n't") for word in words)
+    )
 
 
 def _clause(text: str) -> Iterator[_Clause]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.dpe.comparison.bindings.relations.order import LONGEST, bag, halves, start_of
+from interlock.dpe.comparison.bindings.relations.order import LONGEST, MEASURES, bag, halves, start_of
 from interlock.dpe.text.wordlists import word_set
 
 _UNTIL = word_set("until till")
@@ -41,6 +41,8 @@ def _boundaries(tokens: Sequence[Any]) -> Iterator[Boundary]:
             continue
         if following in {"that", "this"} and low not in _UNTIL:
             continue
+        if n and low == "after" and tokens[n - 1].lemma_.lower() in MEASURES:
+            continue  # three days after the flood: a time, which bounds nothing
         if following == "then":
             state = tokens[_clause_start(tokens, n) : n]
             event = tokens[start_of(tokens, n) : _clause_start(tokens, n)]

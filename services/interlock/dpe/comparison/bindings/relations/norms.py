@@ -27,6 +27,7 @@ OPTIONAL = word_set("optional voluntary unnecessary dispensable facultative")
 _TELLING = word_set("say tell ask advise recommend instruct order")
 _MAY, _MUST = word_set("may can could"), word_set("must shall should")
 _NOT = word_set("not n't never no")
+_NOBODY = word_set("nobody none neither nothing")
 _LIMITING = word_set("only unless except until if when without but than before after outside other")
 _GOVERNED = frozenset({"xcomp", "ccomp", "pcomp", "advcl", "acl"})
 _CLAUSES = frozenset({"advcl", "relcl", "ccomp", "parataxis", "conj", "acl"})
@@ -73,7 +74,7 @@ def _of(token: Any) -> Iterator[Normed]:
     word = token.lemma_.lower()
     if token.pos_ not in {"VERB", "AUX"}:
         return
-    norm = _norm(token)
+    norm = None if _is_awaited(token) else _norm(token)
     if norm is not None and (word not in predicates.LIGHT | _NORMING or (word in _USING and _things(token))):
         yield _normed(norm, token, sense(token), _things(token))
     yield from _of_adjective(token)
@@ -84,6 +85,13 @@ def _of(token: Any) -> Iterator[Normed]:
                 yield _normed(
                     _of_participle(word, denied=_is_denied(token) or _is_denied(thing)), token, act, done_to or [thing]
                 )
+
+
+def _is_awaited(verb: Any) -> bool:
+    """Whether a clause only tells before what something else must be done: *before work may start, the plan is checked*."""
+    return verb.dep_ in {"advcl", "pcomp"} and any(
+        each.lower_ in {"before", "until"} for each in (*(c for c in verb.children if c.dep_ == "mark"), verb.head)
+    )
 
 
 def _of_adjective(verb: Any) -> Iterator[Normed]:
@@ -138,7 +146,7 @@ def _things(verb: Any) -> list[Any]:
 def _norm(verb: Any) -> Norm | None:
     """Return what a sentence says of an act, or ``None`` where it says only that it happens."""
     helped = {c.lower_ for c in verb.children if c.dep_ == "aux"}
-    denied = _is_denied(verb)
+    denied = _is_denied(verb) is not _lets_nobody(verb)
     if helped & _MAY:
         return Norm.FORBIDDEN if denied else Norm.ALLOWED
     if helped & _MUST:
@@ -182,7 +190,9 @@ def _answers(word: Any) -> bool:
 
 
 def _lets_nobody(verb: Any) -> bool:
-    return any(c.dep_ in {"nsubj", "nsubjpass"} and c.lower_ in {"nobody", "none", "neither"} for c in verb.children)
+    """Whether the subject of a verb is nobody, or nothing: *no work may begin*."""
+    subjects = [c for c in verb.children if c.dep_ in {"nsubj", "nsubjpass"}]
+    return any(c.lower_ in _NOBODY or any(g.lower_ in {"no", "neither"} for g in c.children) for c in subjects)
 
 
 def _normed(norm: Norm, verb: Any, act: str, things: list[Any]) -> Normed:

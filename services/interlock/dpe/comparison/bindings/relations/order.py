@@ -14,6 +14,7 @@ from typing import Any
 from interlock.dpe.comparison.bindings.clauses import loosely, sense
 from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.dates import MONTHS
 from interlock.dpe.values.frames import STOP
 
 _BEFORE = word_set("before")
@@ -35,12 +36,13 @@ _PLACED = word_set("until till by since from before")
 _OFTEN = word_set("a an per every each daily weekly monthly more again in")
 _UNITS = word_set("second minute hour day week month year time moment first last straight away begin start")
 _POINTING = word_set("that this which")
-_MEASURES = word_set("second minute hour day week month year later long shortly soon time")
+MEASURES = word_set("second minute hour day week month year later long shortly soon time")
 _ENDS = frozenset({".", ";", "!", "?", ":"})
 _STEP = re.compile(r"^[^\S\n]{0,8}(\d{1,2})[.)][^\S\n]{1,8}(\S[^\n]*)$", re.MULTILINE)
 _LEAST_STEPS = 3
 _MOST_STEPS = 40
 LONGEST = 60
+_DATES = frozenset(MONTHS) | word_set("monday tuesday wednesday thursday friday saturday sunday")
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def _orders(tokens: Sequence[Any]) -> Iterator[Order]:
         elif _divides(token, following):
             yield _around(tokens, n)
         before = tokens[n - 1].lemma_.lower() if n else ""
-        if before in _MEASURES and low != "later":
+        if before in MEASURES and low != "later":
             continue  # two days after: a time, which is compared with times
         if low == "after" and before in _LOOKING:
             continue
@@ -124,8 +126,16 @@ def _around_clause(tokens: Sequence[Any], n: int) -> Iterator[Order]:
     denied = any(t.lower_ in _NOT for t in own) and not any(t.lemma_.lower() in _OMITTING for t in own)
     if denied and (low in _AFTER or tokens[0] in sub or n == 0):
         return  # not after the meal: any time but then
+    if _are_dates(sub):
+        return  # before 1 March: a day, which is compared with days
     earlier, later = (main, sub) if (low in _BEFORE) is not denied else (sub, main)
     yield Order(bag(earlier), bag(later), tokens[n].text)
+
+
+def _are_dates(tokens: Sequence[Any]) -> bool:
+    """Whether words only name a day or a month."""
+    told = [t.lower_ for t in tokens if _tells(t)]
+    return bool(told) and all(low in _DATES for low in told)
 
 
 def _points_back(tokens: Sequence[Any], n: int, words: frozenset[str]) -> bool:
@@ -174,7 +184,7 @@ def _goes_on(tokens: Sequence[Any], n: int) -> bool:
 
 
 def _measures(token: Any) -> bool:
-    return token.lemma_.lower() in _MEASURES or token.lower_ in {"some", "much", "only", "a", "few"}
+    return token.lemma_.lower() in MEASURES or token.lower_ in {"some", "much", "only", "a", "few"}
 
 
 def _last_clause(tokens: Sequence[Any]) -> Sequence[Any]:

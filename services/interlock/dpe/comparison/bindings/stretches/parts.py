@@ -34,6 +34,7 @@ _DENYING = word_set(
     "not n't never no nor none neither cannot nobody nothing forbidden banned prohibited excluded exempt exempted spared "
     "unaffected waived"
 )
+_LEAVING = word_set("leave rule")
 _LIMITING = word_set("without if unless than rather instead unlike except only both even hardly barely longer")
 _RANGING = word_set("to – -")
 _FINITE = frozenset({"VBZ", "VBP", "VBD", "MD", "VB"})
@@ -179,7 +180,7 @@ def _part(tokens: Sequence[Any], beads: Sequence[Bead | None], first: int, last:
     cut_short = bool(said) and (said[-1].pos_ == "AUX" or said[-1].lower_ in {"not", "n't"})
     left_out = {"VB", "VBN"} if "but" in lows else {"VBN"}  # but not exchange; a bare verb after *and* is a request
     remnant = not subject and all(t.tag_ in left_out and t.pos_ == "VERB" for t in verbs)
-    denied = sum(t.lower_ in _DENYING for t in own)
+    denied = sum(t.lower_ in _DENYING or _is_out(t) for t in own)
     return Stretch(
         tuple(dict.fromkeys(bead for bead in beads[first:last] if bead is not None)),
         limited=bool(lows & _LIMITING) or denied > 1,
@@ -191,6 +192,11 @@ def _part(tokens: Sequence[Any], beads: Sequence[Bead | None], first: int, last:
         carried=bool(lows & _SUBJECTS_OF),
         pointing=bool(lows & _POINTING),
     )
+
+
+def _is_out(verb: Any) -> bool:
+    """Whether a verb says that a thing is not had: *it was left out*, *such trips are ruled out*."""
+    return verb.lemma_.lower() in _LEAVING and any(c.lower_ == "out" and c.i > verb.i for c in verb.children)
 
 
 def _stands_alone(token: Any, following: Any) -> bool:

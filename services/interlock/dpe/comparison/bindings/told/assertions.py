@@ -151,7 +151,7 @@ def _assertion(verb: Any, before: list[Assertion]) -> Assertion:
         event=event,
         denied=bool(denied % 2),
         words=frozenset(meaning(t) for t, _ in said if t is not main or event) | actors | ({event} if event else set()),
-        against=frozenset(meaning(t) for t, flip in said if flip),
+        against=frozenset(meaning(t) for t, flip in said if flip) - frozenset(meaning(t) for t, flip in said if not flip),
         excepted=frozenset(within(chain, {"except", "excluding", "exception"})),
         things=frozenset(things(chain, base)),
         using=frozenset(within(chain, {"with", "including"})),

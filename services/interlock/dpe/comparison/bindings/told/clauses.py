@@ -92,6 +92,8 @@ def _flips(child: Any, head: Any, chain: list[Any]) -> bool:
     """Whether a phrase denies its own thing and not its clause: *coins but no notes*, *at no cost*, *without losing pay*."""
     if child.dep_ == "dobj" and head not in chain and head.pos_ == "VERB" and denying.loses(head):
         return True
+    if child.dep_ == "appos" and child.i > 1 and child.nbor(-1).lower_ == "not" and child.nbor(-2).text == ",":
+        return True  # the wind, not rain, dried it
     if child.pos_ not in {"NOUN", "PROPN", "PRON", "VERB", "ADJ", "NUM"} or denying.is_no_way(child):
         return False
     return denying.denies_thing(child) and not (head in chain and child.dep_ in _SUBJECTS | {"dobj", "attr"})

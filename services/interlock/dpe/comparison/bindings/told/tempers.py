@@ -122,5 +122,11 @@ def is_limited(chain: list[Any], norms: int) -> bool:
     limits = _LIMITS if norms or any(map(denying.denials_of, chain)) else _LIMITS - {"until"}
     if any(map(denying.denials_of, chain)) and any(map(prefers, chain)):
         return True  # not in May but in June
+    below = [t for each in chain for t in each.subtree]
+    if any(t.lower_ == "too" and t.i < t.head.i and any(c.lower_ == "to" and c.i > t.i for c in below) for t in below):
+        return True  # too few to open it
+    lone = [t for t in below if t.lower_ == "without" and not any(c.dep_ in {"pobj", "pcomp"} for c in t.children)]
+    if lone and any(t.lower_ == "with" for t in below):
+        return True  # faster with music than without: of what, stands elsewhere
     lost = (t for each in chain for c in each.children if c.dep_ == "prep" for t in c.children)
     return any(t.lower_ in limits for t in near) or any(t.lower_ in {"nothing", "nobody", "none"} for t in lost)
