@@ -6,6 +6,7 @@ from interlock.dpe.comparison.alignment import Alignment, Edit, Element
 from interlock.dpe.comparison.cues import CONTEXT_STRIPPED, Cue
 from interlock.dpe.comparison.hedges import CONDITIONS, STRICT, group_at, is_uncounted, kept
 from interlock.dpe.comparison.polarity import AUXILIARIES, CERTAIN_COPY, framed, is_content
+from interlock.dpe.text.lexing import at
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.figures import APPROXIMATE
 from interlock.dpe.values.frames import STOP, Frame, FramedSentence
@@ -14,6 +15,7 @@ _STRENGTHENERS = word_set(
     "will all always every definitely certainly completely fully is are was were has have had do does"
 )
 _AFTERWARDS = frozenset({"after", "afterwards", "afterward", "thereafter", "later", "then"})
+_BEFORE = word_set("before once till til by first")
 _CLOSING = word_set("close closes closing end ends ending finish finishes over")
 _DUTIES = word_set(
     "must need needs needed require requires required requirement condition necessary obligatory mandatory"
@@ -52,7 +54,10 @@ def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame
             scope = [stemmed for place, stemmed in source.stems if place > index][:near]
             uncounted = is_uncounted(fact.tokens, index) or _bounds_another(index, claim, fact)
             uncounted = uncounted or (fact.tokens[index].low == "until" and _is_afterwards(sentence, claim))
-            uncounted = uncounted or _is_dated(index, fact)
+            uncounted = uncounted or _is_dated(index, fact) or _is_unable(index, fact)
+            uncounted = uncounted or (
+                fact.tokens[index].low == "subject" and any(each in sentence.bag for each in scope[:1])
+            )
             if group not in {"", "bound", *keeps} and not uncounted and any(each in sentence.bag for each in scope):
                 yield Cue(CONTEXT_STRIPPED, fact.tokens[index].low, "", certain=False)
                 return
@@ -77,14 +82,22 @@ def _told_as_duty(sentence: FramedSentence, claim: Frame, source: FramedSentence
     return frozenset({_CONDITIONAL}) if asks else frozenset()
 
 
+def _is_unable(index: int, fact: Frame) -> bool:
+    """Whether *could* tells what was not possible, which is no doubt: *it could not be introduced*."""
+    return fact.tokens[index].low == "could" and at(fact.tokens, index + 1).low in {"not", "n't", "n’t"}
+
+
 def _is_dated(index: int, fact: Frame) -> bool:
     """Whether a word is part of a date: the month of 14 May supposes nothing."""
     return any(value.moment is not None and value.first <= index < value.last for value in fact.values)
 
 
 def _is_afterwards(sentence: FramedSentence, claim: Frame) -> bool:
-    """Whether a claim is about the time after a limit, *after that*, or tells the limit as an end: *it closes at 2 am*."""
-    return any(token.low in _AFTERWARDS | _CLOSING for token in claim.tokens[sentence.first : sentence.last])
+    """Whether a claim is about the time after a limit, *after that*, or tells the limit as an end or from its other side.
+
+    *It closes at 2 am*; *no work before the survey*, of what must not begin until then.
+    """
+    return any(token.low in _AFTERWARDS | _BEFORE | _CLOSING for token in claim.tokens[sentence.first : sentence.last])
 
 
 def _is_alone(edit: Edit, alignment: Alignment, *, replaced: bool) -> bool:
