@@ -41,8 +41,8 @@ def traded(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
                 told_apart = {
                     bead.sense for bead in each[2:]
                 } & claim.senses  # the other half is told too, of something else
-                told_apart = told_apart or _is_told_rightly(each, claim, one, other)
-                sure = len(found) > 1 or (_is_close(each, part, source) and not told_apart)
+                told_rightly = bool(told_apart) or _is_told_rightly(each, claim, one, other)
+                sure = len(found) > 1 or (_is_close(each, part, source) and not told_rightly)
                 if sure and not _is_told(each, source, evidence):
                     return _finding(each, source, part)
     return None
