@@ -20,7 +20,7 @@ from interlock.dpe.comparison.replaced.own_piece import stands_in_own_piece
 from interlock.dpe.comparison.slots import contradicted_values, replaced_name, turned_bounds
 from interlock.dpe.text.known_names import may_be_one
 from interlock.dpe.text.lexing import WORD, at
-from interlock.dpe.text.names import COMMON_WORDS, TITLES, opens_sentence, plain
+from interlock.dpe.text.names import COMMON_WORDS, TITLES, Name, opens_sentence, plain
 from interlock.dpe.values.frames import STOP, Frame, FramedSentence
 from interlock.dpe.values.quantities import DATE, NUMBER, ORDINAL, Value, comparable, same
 from interlock.dpe.values.units import PERCENT, POINTS
@@ -51,7 +51,11 @@ def sentence_conflicts(
     denied = denied_values(sentence, claim, fact)
     values = [pair for pair in values if pair[0] not in denied and not _is_apart(*pair, claim, fact)]
     values = list(dict.fromkeys([*values, *exchanged_values(sentence, claim, fact)]))
-    unknown = [name for name in sentence.names if name.sure and not fact.evidence.knows(name.words)]
+    unknown = [
+        name
+        for name in sentence.names
+        if name.sure and not fact.evidence.knows(name.words) and not _is_meant(name, claim, fact)
+    ]
     if not names and not unknown:
         aligned = {value.first for value, _ in values}
         values += [
@@ -78,6 +82,18 @@ def sentence_conflicts(
         if source_name and not _is_excepted(source_name, fact):
             written = claim.written(unknown[0].first, unknown[0].last)
             yield Cue(ENTITY_SUBSTITUTED, source_name, written, certain=False)
+
+
+def _is_meant(name: Name, claim: Frame, fact: Frame) -> bool:
+    """Whether a source calls a name by its last word, *the museum*, or the name is only the end of a code: *4L89*."""
+    first, last = claim.tokens[name.first], claim.tokens[name.last - 1].low
+    before = at(claim.tokens, name.first - 1)
+    if name.first and first.glued and before.text[-1:].isalnum():
+        return True
+    return any(
+        token.low == last and not token.capital and at(fact.tokens, place - 1).low in {"the", "its", "their", "this"}
+        for place, token in enumerate(fact.tokens)
+    )
 
 
 def _with_bound(value: Value, frame: Frame) -> str:

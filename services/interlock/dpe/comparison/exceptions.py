@@ -44,7 +44,8 @@ _LAST = pattern(
 _RELATIVE = pattern(r"^\s*,?\s*(?:which|who|whose|that|where|when)\b\s*([^.;:]+)", ignore_case=True)
 _IF = word_set("if when where that unless in with on for")
 _APART = pattern(
-    rf"\b(?:{_BUT}|only|exceptions?|exempt|rest|alone|sole|solely|the one|unlike|unless|without|if)\b", ignore_case=True
+    rf"\b(?:{_BUT}|only|exceptions?|exempt|rest|alone|sole|solely|unlike|unless|without|if|the one|ruled out|banned|barred|forbidden|prohibited|off[- ]limits)\b",
+    ignore_case=True,
 )
 _OTHERS = frozenset({stem("other"), stem("others")})
 _INCLUDING = word_set("including included even too")

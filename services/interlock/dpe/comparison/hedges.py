@@ -74,7 +74,7 @@ def group_at(tokens: Sequence[Lexeme], index: int) -> str:
     if low == "least":
         return "bound" if at(tokens, index - 1).low == "at" else ""
     group = HEDGES.get(low, "")
-    denied = low == "could" and following.low == "not"  # what could not be done was not done
+    denied = low == "could" and following.low in {"not", "n't", "n’t"}  # what could not be done was not done
     return "" if denied or (group == "office" and following.kind != WORD) else group
 
 
@@ -95,8 +95,14 @@ def kept(tokens: Sequence[Lexeme], places: Iterable[int]) -> frozenset[str]:
 def _conditions(tokens: Sequence[Lexeme], index: int) -> bool:
     """Whether a word sets a condition in other words: *as long as*, *on condition*, *in case*, *should it rain, we stay*."""
     low, before, after = at(tokens, index).low, at(tokens, index - 1), at(tokens, index + 1)
-    if low in {"whenever", "wherever"}:
+    if (
+        low in {"whenever", "wherever", "once"}
+        or (low == "when" and index > 0)
+        or (low == "when" and after.low not in _BE)
+    ):
         return True
+    if low in {"day", "date", "moment"}:
+        return before.low == "the" and at(tokens, index - 2).low in {"on", "from"} and after.kind == WORD
     if low == "long":
         return before.low in {"as", "so"} and after.low == "as"
     if low in {"condition", "case"}:

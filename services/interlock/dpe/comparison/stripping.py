@@ -16,6 +16,7 @@ _STRENGTHENERS = word_set(
     "will all always every definitely certainly completely fully is are was were has have had do does"
 )
 _AFTERWARDS = frozenset({"after", "afterwards", "afterward", "thereafter", "later", "then"})
+_BEFORE = word_set("before once till til by first")
 _CLOSING = word_set("close closes closing end ends ending finish finishes over")
 _DUTIES = word_set(
     "must need needs needed require requires required requirement condition necessary obligatory mandatory"
@@ -60,6 +61,9 @@ def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame
                 and (_is_bounded(sentence, claim) or tells_alike((sentence, claim), (source, fact)))
             )
             uncounted = uncounted or _is_dated(index, fact)
+            uncounted = uncounted or (
+                fact.tokens[index].low == "subject" and any(each in sentence.bag for each in scope[:1])
+            )
             if group not in {"", "bound", *keeps} and not uncounted and any(each in sentence.bag for each in scope):
                 yield Cue(CONTEXT_STRIPPED, fact.tokens[index].low, "", certain=False)
                 return

@@ -85,3 +85,11 @@ def test_a_finding_names_both_labels() -> None:
 def test_words_are_told_by_their_stems() -> None:
     """Number words are digits, full hours have no minutes, and a single capital tells two of a series apart."""
     assert words_of("The pumps A and B cost five euros at 7:00") == {"pump", "A", "B", "cost", "5", "euro", "7"}
+
+
+def test_the_keys_of_an_object_are_no_labels() -> None:
+    """Objects are read by key and cell; a line of one groups nothing."""
+    boats = '"boats": {"rowing": 8, "sailing": 4},\n"closed": {"rowing": "rot, leak", "sailing": "paint, rust"}'
+
+    assert not listed(f"{{\n{boats}\n}}", "f0")
+    assert listed(BAGGAGE, "f0")

@@ -31,6 +31,7 @@ TARGET = "The hunters shot 214 deer, 30 fewer than the plan required."
         (ROUNDS, "In the second round 41 % of the members voted.", "In the first round 41 % of the members voted."),
         (ROUNDS, "In the first round 64 % of the members voted.", "In the second round 64 % of the members voted."),
         (PUPILS, "Seven pupils must repeat one subject.", "Twenty pupils must repeat one subject."),
+        ("Of the 30 swans, 18 left in March and 12 stayed.", "Eighteen swans left in March, and 12 stayed.", "Twelve swans left in March, and 18 stayed."),
         (CRATES, "Fourteen crates can be taken on Friday.", "Sixteen crates can be taken on Friday."),
         (FUNDS, "It had 31 million euros in the bank when May ended.", "The club spent 31 million euros on players in the season."),
         (LINES, "Some trams on line 9 have a lift.", "Every tram on line 9 has a lift."),

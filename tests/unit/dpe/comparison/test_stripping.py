@@ -6,6 +6,7 @@ import pytest
 
 from interlock.dpe.comparison.alignment import align
 from interlock.dpe.comparison.cues import CONTEXT_STRIPPED, Cue
+from interlock.dpe.comparison.direct import cues as all_cues
 from interlock.dpe.comparison.stripping import stripped
 from interlock.dpe.values.frames import frame
 
@@ -61,3 +62,28 @@ def test_an_end_tells_until_when() -> None:
 
     assert cues(source, "In winter the shop closes at 9 pm, so it is open at 8 pm.") == []
     assert cues(source, "In winter the shop is open, so it is open at 8 pm.") != []
+
+
+@pytest.mark.parametrize(
+    ("source", "answer"),
+    [
+        ("Loans are subject to a credit check, and a pupil who moves may not apply for one in the first month.", "You will be credit checked."),
+        ("The night train was discussed but could not be introduced because there were too few qualified drivers.", "There were too few qualified drivers to introduce the night train."),
+        ("Digging must not start until a bird survey carried out between May and August has been approved.", "Birds: no digging can begin before a survey done between May and August has been approved."),
+        ("If a family moves out of the county during the school year, the child may stay enrolled until the end of that year, but bus transport ends on the day of the move.", "The bus stops being available to him on the day you move."),
+        ("Cold drinks are allowed in all rooms except the Green Room.", "The Green Room is the one room where even cold drinks are ruled out."),
+    ],
+)  # fmt: skip
+def test_a_limit_told_from_its_other_side_is_kept(source: str, answer: str) -> None:
+    """The claim tells the condition itself, the time before it, or the exception."""
+    claim, fact = frame(answer), frame(source)
+    assert not [c for each in claim.sentences for c in all_cues(each, claim, fact) if c.type == CONTEXT_STRIPPED]
+
+
+def test_a_limit_of_which_a_claim_tells_nothing_is_dropped() -> None:
+    """The same sources, and claims that tell neither the other side nor the condition."""
+    assert cues(
+        "The night train could be introduced because there are enough drivers.",
+        "The night train is introduced because there are enough drivers.",
+    )
+    assert cues("Digging must not start until a bird survey has been approved.", "Digging must not start.")

@@ -24,6 +24,8 @@ _SWITCHING = word_set("turn switch put")
 _WAYS = {"up": "increase+", "down": "increase-", "on": "enable", "off": "disable"}
 _MORE = {"more": "increase+", "greater": "increase+", "higher": "increase+", "fewer": "increase-", "less": "increase-"}
 _VAGUE = word_set("take put get give bring come go make set turn let hold run keep call look break pick fall")
+_WITHIN = frozenset({"amod", "compound", "nummod", "nmod"})
+_OF = frozenset({"of", "per"})
 _UNITS = word_set("million billion thousand percent chf eur usd gbp kes hour minute day week month year second time")
 _NOT = word_set("not n't never no nor none neither without cannot nobody nothing")
 _DENYING = word_set("not neither no")
@@ -63,7 +65,8 @@ class SenseBag:
     ``words`` has the keys of all its words as they are written, and ``marks`` those that compare
     or limit. ``pronoun``: what it is about stands elsewhere. ``refers``: so does something else in it, *we may keep them*.
     ``denied`` are the senses that it lists only to deny them: *coins, but neither notes nor cards*.
-    ``qualified`` has each word that qualifies another, with that one, and ``case``: it tells when something else holds.
+    ``qualified`` has each word that qualifies another, with that one, ``attached`` also those that only say which one is meant, *the fee
+    of £2 a copy*, and ``case``: it tells when something else holds.
     """
 
     actors: tuple[Filler, ...]
@@ -79,6 +82,7 @@ class SenseBag:
     case: bool = False
     refers: bool = False
     denied: frozenset[str] = frozenset()
+    attached: frozenset[tuple[str, str]] = frozenset()
 
 
 def clauses(sentence: Any) -> tuple[SenseBag, ...]:
@@ -130,11 +134,20 @@ def _clause(verb: Any) -> SenseBag:
         hypothetical=is_hypothetical(verb),
         pronoun=any(f.kind is FillerKind.UNKNOWN for f in actors) or not subjects,
         qualified=frozenset((sense(t), sense(t.head)) for t in told if t.dep_ == "amod"),
+        attached=frozenset((sense(t), sense(whole)) for t in told for whole in _whole_of(t)),
         case=verb.dep_ == "advcl" and any(c.lower_ in _WHEN for c in verb.children),
         refers=any(_points(t) for t in tokens),
         denied=frozenset(sense(t) for t in tokens if t.i in set_apart and tells(t)),
         event=sense(verb) if verb.pos_ == "VERB" and verb.lemma_.lower() not in predicates.LIGHT else "",
     )
+
+
+def _whole_of(token: Any) -> Iterator[Any]:
+    """Yield the noun of whose phrase a word is a part: by standing before it, or behind an *of*."""
+    if token.dep_ in _WITHIN:
+        yield token.head
+    elif token.dep_ == "pobj" and token.head.lower_ in _OF and token.head.head.pos_ in {"NOUN", "PROPN"}:
+        yield token.head.head
 
 
 def _denied_members(tokens: list[Any]) -> frozenset[int]:

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from interlock.dpe.comparison.bindings.fillers import key_of
+from interlock.dpe.comparison.bindings.moods import PASSIVE_SUBJECTS, SUBJECTS
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import STOP
 
@@ -15,6 +16,9 @@ _STOPS = frozenset({";", ".", "!", "?", ":", "—", "–"})
 _ANYWHERE = word_set(
     "wherever whenever whatever whichever whoever regardless irrespective anywhere anytime unconditionally"
 )
+_ANYONE = word_set("whoever whatever whichever")
+_WHERE = word_set("anywhere anytime")
+_NEAR = 6
 _EVEN = word_set("if when without after before outside for")
 _MEASURED = word_set("long much many old often big large small far high low")
 _OF_ANY = word_set("with from for at in on by under")
@@ -64,7 +68,7 @@ def _limits(tokens: Sequence[Any]) -> Iterator[Limit]:
         low, after = token.lower_, tokens[n + 1 : n + 3]
         following = [t.lower_ for t in after]
         if (
-            low in _ANYWHERE
+            (low in _ANYWHERE and not _is_subject(token, n) and not _is_of_none(tokens, n))
             or (low == "no" and following[:1] == ["matter"])
             or (low == "even" and following and following[0] in _EVEN)
         ):
@@ -102,6 +106,18 @@ def _limits(tokens: Sequence[Any]) -> Iterator[Limit]:
         elif low in {"if", "provided", "providing", "when"} and _is_condition(tokens, n):
             kind = LimitKind.UNLESS if _denies(tokens, n) else LimitKind.IF
             yield _limit(kind, tokens, n)
+
+
+def _is_subject(token: Any, n: int) -> bool:
+    """Whether *whoever* opens a sentence as its subject, and so tells of whom it is: *whoever arrives late stands*."""
+    return n == 0 and token.lower_ in _ANYONE and token.dep_ in SUBJECTS | PASSIVE_SUBJECTS
+
+
+def _is_of_none(tokens: Sequence[Any], n: int) -> bool:
+    """Whether *anywhere* only widens a denial: *hot food is not allowed anywhere*."""
+    return tokens[n].lower_ in _WHERE and any(
+        t.dep_ == "neg" or t.lower_ in _NONE for t in tokens[max(0, n - _NEAR) : n]
+    )
 
 
 def _is_denied(tokens: Sequence[Any]) -> bool:

@@ -31,7 +31,10 @@ from interlock.dpe.values.frames import STOP
 
 @dataclass(frozen=True)
 class ReadSentence:
-    """A sentence: its frames, its limits, its degree from 0 to 4, its content words, and the fact that it stands in."""
+    """A sentence: its frames, its limits, its degree from 0 to 4, its content words, and the fact that it stands in.
+
+    ``record``: it is the fields of a record, written one after the other.
+    """
 
     text: str
     frames: tuple[PredicateFrame, ...]
@@ -58,6 +61,7 @@ class ReadSentence:
     transfers: tuple[Handover, ...] = ()
     shifts: tuple[Shift, ...] = ()
     standings: tuple[StatedPlace, ...] = ()
+    record: bool = False
 
     @cached_property
     def bag(self) -> frozenset[str]:
@@ -75,7 +79,7 @@ class ReadSentence:
 
     def as_record(self) -> ReadSentence:
         """Return it without what only a sentence has: a record's fields are no clauses beside each other."""
-        return replace(self, parted=WHOLE, ties=NONE, asserted=NOTHING)
+        return replace(self, frames=(), stances=(), parted=WHOLE, ties=NONE, asserted=NOTHING, record=True)
 
 
 def passage(sentence: Any) -> ReadSentence:

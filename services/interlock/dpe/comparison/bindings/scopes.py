@@ -11,6 +11,7 @@ from interlock.dpe.comparison.bindings.frames import PredicateFrame
 from interlock.dpe.comparison.bindings.limits import Limit, LimitKind, is_undone, quantity
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.denials import has_negator
+from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 
 _ALL, _MOST = 4, 3
@@ -18,6 +19,8 @@ _SAME_CONTENT = 0.6
 _SAME_TOPIC = 0.5
 _LEAST_SHARED = 2
 _DENYING = word_set("not no never none nobody nothing cannot without neither")
+_UNDONE = pattern(r"^(?:fail(?:s|ed|ing)?|lack(?:s|ed|ing)?|unpaid|un(?:[a-hj-su-z]|t[a-hj-z]|i[a-mo-z])[a-z]*ed)$")
+"""Words that deny what they are made of: *unanswered*, *failed to heal*; but not *united*."""
 _ASKING = word_set("if when provided providing")
 _LATER = ("afterwards", "later", "thereafter", "then", "otherwise", "after that", "from then on")
 _EACH_TIME = word_set("whenever wherever")
@@ -85,7 +88,7 @@ def unbounded(claim: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
                 or _widened(claim, stated, aligned=other in aligned)
                 or _turned(claim, other, stated, aligned=_is_of_its_things(claim, other, evidence))
             )
-            if found is not None and not _says_so(found, evidence):
+            if found is not None and not _says_so(found, claim, evidence):
                 return _finding("condition", stated.text, found.text, other.text, other.fact_id)
             if (
                 other in aligned
@@ -241,14 +244,22 @@ def _is_undone_alike(own: Limit, stated: Limit) -> bool:
 def _denials(sentence: ReadSentence, limit: Limit) -> int:
     """Count what denies in a limit and in what it limits: *not unless it is dry* allows what *only if it is dry* does."""
     words = limit.text.lower().replace("n't", " not").split()
-    inside = sum(word in _DENYING for word in words[1:]) - (limit.kind is LimitKind.UNLESS and words[0] in _ASKING)
+    inside = sum(word in _DENYING or _UNDONE.match(word) is not None for word in words[1:]) - (
+        limit.kind is LimitKind.UNLESS and words[0] in _ASKING
+    )
     limited = [each for each in sentence.frames if not each.noun and not each.hypothetical]
     main = next((each for each in limited if each.at == limit.at), limited[0] if limited else None)
     return int(limit.kind is LimitKind.UNLESS) + inside + (main is not None and main.negated)
 
 
-def _says_so(found: Limit, evidence: Evidence) -> bool:
-    """Whether a source has a limit of the same kind and content itself."""
+def _says_so(found: Limit, claim: ReadSentence, evidence: Evidence) -> bool:
+    """Whether a source has a limit of the same kind and content itself, or says of the claim's things that they hold in any case."""
+    if found.kind is LimitKind.ALWAYS and any(
+        each.kind is LimitKind.ALWAYS and not each.words and len(passage.content & claim.content) >= _LEAST_SHARED
+        for passage in evidence.passages
+        for each in passage.limits
+    ):
+        return True
     return any(
         each.kind is found.kind
         and (not found.words or bool(each.words & found.words))

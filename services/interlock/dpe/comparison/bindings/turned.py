@@ -65,8 +65,9 @@ def turned_word(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
                     continue
                 if ("again" in claim.text.lower().split()) is not ("again" in each.text.lower().split()):
                     continue  # what has to be opened again is shut
-                if {mine, its} <= _FIRST_AND_THEN and told_from_the_other_end(claim.text, each.text):
-                    continue
+                told_alike = {mine, its} <= _FIRST_AND_THEN and told_from_the_other_end(claim.text, each.text)
+                if told_alike or (each.record and not _names_one(clause, other)):
+                    continue  # a field is of whom its record names
                 return Misbinding(NEGATION_FLIP, "predicate", its, mine, each.text, each.fact_id, about=clause.words)
     return None
 
@@ -81,6 +82,11 @@ def _is_of_another_word(mine: str, its: str, told: ReadSentence, claim: SenseBag
     own = {word for sense, word in claim.qualified if sense == mine}
     other = {word for sense, word in source.qualified if sense == its}
     return bool(own and other) and not own & other and own <= source.senses and not other & claim.senses
+
+
+def _names_one(claim: SenseBag, source: SenseBag) -> bool:
+    """Whether a claim names somebody whom its source names too."""
+    return any(name.words & source.words for name in claim.names)
 
 
 def _is_other_case(claim: ReadSentence, source: ReadSentence, mine: SenseBag, its: SenseBag) -> bool:

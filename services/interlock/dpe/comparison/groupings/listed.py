@@ -9,7 +9,7 @@ from interlock.dpe.comparison.groupings.group import Group, Grouping, denies, wo
 from interlock.dpe.text.patterns import pattern
 
 _HEADING = pattern(r"^#{1,6}\s+(\S[^\n]{0,60})$")
-_LABEL = pattern(r"^(?:[-*•]\s+)?(?:\*\*)?([^:|\n.]{2,40}):(?:\*\*)?\s*(\S[^|\n]*)?$")
+_LABEL = pattern(r"^(?:[-*•]\s+)?(?:\*\*)?([^:|\n.\"{\[]{2,40}):(?:\*\*)?\s*(\S[^|\n]*)?$")
 _ITEM = pattern(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+(\S[^\n]*)$")
 _NEXT_LABEL = pattern(r"([.;])\s+(\p{Lu}[^:.;,|\n]{1,40}:\s)")
 _JOINTS = pattern(r"\s*[,;/]\s*(?:and\s+|or\s+)?|\s+and\s+|\s+or\s+")

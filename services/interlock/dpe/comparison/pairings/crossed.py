@@ -16,6 +16,7 @@ from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbi
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
 from interlock.dpe.comparison.bindings.general import GENERAL
 from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 
 _OPEN = ("the rest", "the others", "others", "the remaining", "the remainder")
@@ -23,6 +24,7 @@ _PARTIES = frozenset({FillerKind.NAME, FillerKind.NOUN})
 _CONVERSE = word_set("teach learn lease rent hire buy sell lend borrow give receive win lose import export")
 _GENERAL_EVENTS = word_set("work run go start stop help happen occur stay remain appear exist live stand lie")
 """What anything may do: that the reset works says nothing of whether the lamp does."""
+_INFINITIVE = pattern(r"\s+(?:not\s+)?to\s+(?:be\s+)?([\p{L}-]+)", ignore_case=True)
 _TOO_GENERAL = predicates.LIGHT | _GENERAL_EVENTS | {predicates.SAY, predicates.CAUSE} | _CONVERSE
 
 
@@ -53,6 +55,9 @@ def _exchanged(frame: PredicateFrame, mine: Filler, source: ReadSentence, claim:
     own = [each for each in source.frames if sense_of(each.predicate) == event and each.negated == frame.negated]
     if not own or any(not _actors(each) for each in own):
         return None
+    to_do = _to_do(frame, claim)
+    if any(_to_do(each, source) != to_do for each in own):
+        return None  # the insurers refused to cover it, and the museum refused the request
     its = [f for each in own for f in _actors(each)]
     if any(f.text.casefold().startswith(_OPEN) for f in its):
         return None  # the rest of the guests are guests too
@@ -63,6 +68,13 @@ def _exchanged(frame: PredicateFrame, mine: Filler, source: ReadSentence, claim:
         if _may_be(mine, acting) and mine.head == acting.head and all(_are_two(acting, f, traded=traded) for f in its):
             return its[0] if other.clause or own[0].clause else None
     return None
+
+
+def _to_do(frame: PredicateFrame, sentence: ReadSentence) -> str:
+    """Return the sense of what an event is the beginning, the refusal or the plan of, empty where it stands for itself: *refuse to pay*."""
+    _, found, behind = sentence.text.partition(frame.written) if frame.written else ("", "", "")
+    infinitive = _INFINITIVE.match(behind) if found else None
+    return sense_of(infinitive.group(1).lower()) if infinitive else ""
 
 
 def _trades(claim: ReadSentence, other: PredicateFrame, its: list[Filler]) -> bool:
@@ -93,6 +105,9 @@ def _are_two(one: Filler, other: Filler, *, traded: bool) -> bool:
 def _is_told(frame: PredicateFrame, mine: Filler, evidence: Evidence) -> bool:
     """Whether a sentence of the sources may tell the same event of the one that the claim names."""
     event = sense_of(frame.predicate)
+    said = f" {mine.text} {frame.written}".casefold()
+    if frame.written and any(said in f" {each.text}".casefold() for each in evidence.passages):
+        return True
     return any(
         sense_of(each.frame.predicate) == event and any(_may_be(mine, f) for f in each.frame.slots.get("agent", ()))
         for each in evidence.bound

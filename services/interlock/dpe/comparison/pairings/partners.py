@@ -16,12 +16,19 @@ from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, key, s
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
 from interlock.dpe.comparison.bindings.general import GENERAL
 from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 
 _LEAST = 2
 _LEAST_OF_OTHERS = 3  # of a name that does not act
 _MOST_PLACES = 6  # who is in so many clauses may be in any
 _SAYING = frozenset(map(sense_of, predicates.REPORTING))
+_REPLACING = pattern(
+    r"\b(?:tak(?:es?|ing|en)|took|fill(?:s|ed|ing)?) (?:[\p{L}'’]+ ){1,3}(?:place|role|post|shoes)\b|\b(?:take|takes|taking|taken|took) over\b"
+    r"|\bin (?:[\p{L}'’]+ ){1,2}(?:place|stead)\b|\b(?:replac|succeed|deputi[sz])\p{L}*|\b(?:stand|stood|step|fill)\p{L}* in\b"
+    r"|\bcover(?:s|ed|ing)? for\b|\binstead\b|\bsubstitut\p{L}*",
+    ignore_case=True,
+)
 _SPEAKING = frozenset({"i", "we"})
 _MONTHS = frozenset(
     map(key, word_set("january february march april may june july august september october november december"))
@@ -73,7 +80,10 @@ def _other(mine: Filler, clause: SenseBag, claim: ReadSentence, told: list[_Told
     said = clause.senses - mine.all - mine.deep
     best = max(told, key=lambda each: len(said & each.clause.senses))
     shared = said & best.clause.senses
-    exclusive = shared - {sense for each in own for sense in _said_of(each.clause)}
+    known = {sense for each in own for sense in _said_of(each.clause)}
+    exclusive = shared - known
+    if exclusive <= {word for word, whole in clause.attached if whole in known & shared}:
+        return None  # which fee he means, of which he says something else
     if not _tells(mine, clause, own, exclusive) or _has(best.clause, mine) or 2 * len(shared) < len(said):
         return None
     if (clause.event == best.clause.event and clause.negated != best.clause.negated) or _may_be_told(
@@ -116,6 +126,8 @@ def _said_of(clause: SenseBag) -> frozenset[str]:
 
 def _may_be_told(mine: Filler, clause: SenseBag, own: list[_Told], best: _Told) -> bool:
     """Whether a source may say of a party itself what a claim says of it, in words that stand for others."""
+    if any(_tells_of_a_successor(each, best) for each in own):
+        return True  # who takes another's place does what that one was to do
     if best.clause.pronoun and {each.number for each in own} & {best.number, best.number - 1}:
         return True  # it may be about one who stands in its sentence or just before
     beside = [each for each in own if abs(each.number - best.number) <= 1]
@@ -128,6 +140,12 @@ def _may_be_told(mine: Filler, clause: SenseBag, own: list[_Told], best: _Told) 
         *(e.sentence.text[:-1] for e in beside if e.sentence.text[-1:] == ":"),
     ]
     return clause.event in _SAYING and any(mine.words <= frozenset(map(key, lead.split())) for lead in noted)
+
+
+def _tells_of_a_successor(own: _Told, best: _Told) -> bool:
+    """Whether a sentence says that one takes the place of who acts in another clause."""
+    named = any(f.words & own.sentence.content for f in best.clause.actors)
+    return named and abs(own.number - best.number) <= 1 and _REPLACING.search(own.sentence.text) is not None
 
 
 def _acts_in(clause: SenseBag, mine: Filler) -> bool:
@@ -157,9 +175,10 @@ def _tells(mine: Filler, clause: SenseBag, own: list[_Told], exclusive: frozense
     acting = _acts_in(clause, mine)
     if len(exclusive) < _LEAST or len(exclusive - named) < (1 if acting else _LEAST_OF_OTHERS):
         return False
-    told = [sense for sense in exclusive if not any(c.isdigit() for c in sense) and sense not in _MONTHS]
     if _is_name(mine):
         return True
+    parts = {word for word, whole in clause.attached if whole in exclusive}  # *the shorter course* is one thing
+    told = [s for s in exclusive - parts if not any(c.isdigit() for c in s) and s not in _MONTHS and s[-1] not in "+-"]
     return len(told) >= _LEAST and any(same(mine, f) for each in own for f in each.clause.actors)
 
 

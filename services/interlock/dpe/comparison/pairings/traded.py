@@ -41,10 +41,34 @@ def traded(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
                 told_apart = {
                     bead.sense for bead in each[2:]
                 } & claim.senses  # the other half is told too, of something else
-                sure = len(found) > 1 or (_is_close(each, part, source) and not told_apart)
+                told_rightly = bool(told_apart) or _is_told_rightly(each, claim, one, other)
+                sure = len(found) > 1 or (_is_close(each, part, source) and not told_rightly)
                 if sure and not _is_told(each, source, evidence):
                     return _finding(each, source, part)
     return None
+
+
+def _is_told_rightly(found: tuple[Bead, ...], claim: ReadSentence, one: Stretch, other: Stretch) -> bool:
+    """Whether a claim has a figure of one half beside words of that half alone: *Mr Ito, in bed 6, got what was meant for bed 9*."""
+    first, second = one.senses - other.senses, other.senses - one.senses
+    figures = (b for b in found[2:] if b.sort not in _SAID | {NAME, POLARITY})
+    sides = [(b.sense, first, second) if b is found[2] else (b.sense, second, first) for b in figures]
+    return any(
+        each in said and bool(said & own - {each}) and not said & others
+        for said in _said_together(claim)
+        for each, own, others in sides
+    )
+
+
+def _said_together(claim: ReadSentence) -> Iterator[frozenset[str]]:
+    """Yield the senses of the parts of a claim, those without a verb with those of the part before."""
+    said: frozenset[str] = frozenset()
+    for part in claim.parted.parts:
+        if part.polarity and said:
+            yield said
+            said = frozenset()
+        said |= part.senses
+    yield said
 
 
 def _shared_out(one: Stretch, other: Stretch) -> Stretch:
@@ -88,7 +112,7 @@ def _traded(part: Stretch, one: Stretch, other: Stretch) -> tuple[Bead, Bead, Be
             if {x.sort, y.sort} <= _SAID or not (_same_sort(x, part) and _same_sort(y, part)):
                 continue
             left, right = _rival(x, second, senses), _rival(y, first, senses)
-            if left is None or right is None:
+            if left is None or right is None or _is_denied_there(x, one, part) or _is_denied_there(y, other, part):
                 continue
             if _acts(left, y, other) and _acts(right, x, one):
                 return x, y, right, left
@@ -100,6 +124,11 @@ def _acts(rival: Bead, beside: Bead, half: Stretch) -> bool:
     if rival.sort != NAME or beside.sort != EVENT:
         return True
     return half.beads.index(rival) < half.beads.index(beside)
+
+
+def _is_denied_there(bead: Bead, half: Stretch, part: Stretch) -> bool:
+    """Whether a half says that an event did not take place, of which a part says that it did: *2 gave no reason*, and *given by 7*."""
+    return bead.sort == EVENT and half.denied and not part.denied and part.polarity != "-"
 
 
 def _side(half: Stretch) -> Bead:

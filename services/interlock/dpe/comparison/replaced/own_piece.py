@@ -37,7 +37,7 @@ def stands_in_own_piece(value: Value, rival: Value, claim: Frame, fact: Frame) -
             continue
         if (
             _is_told(own, other, value, source, claim)
-            and not _tells_all(held, rival, source, claim)
+            and (_is_whole(rival, source, fact) or not _tells_all(held, rival, source, claim))
             and _turning(fact.tokens[own[0] : own[1]]) == _turning(claim.tokens)
         ):
             return True
@@ -48,6 +48,12 @@ def is_part_of(value: Value, whole: Value, frame: Frame) -> bool:
     """Whether a text counts *value* as a part of the *whole* of a thing: 18 of the 24 pallets."""
     between = [at(frame.tokens, place).low for place in range(value.last, whole.first)]
     return between[:1] == ["of"] and len(between) <= 2 and set(between) <= {"of", "the", "its", "their", "our", "all"}
+
+
+def _is_whole(value: Value, source: FramedSentence, fact: Frame) -> bool:
+    """Whether a sentence opens with *value* as the whole of which it counts parts: *of the 30 swans, 18 left*."""
+    before = [at(fact.tokens, place).low for place in range(source.first, value.first)]
+    return before[:1] == ["of"] and set(before) <= {"of", "the", "its", "their", "our", "all", "these", "those"}
 
 
 def _is_one(value: Value, other: Value, rival: Value) -> bool:

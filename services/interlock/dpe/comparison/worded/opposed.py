@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
+from interlock.dpe.comparison.bindings.limits import LimitKind
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.bindings.stances.held import Stance
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.numerals import UNITS
 
 _LEAST = 3
 _LIMITING = pattern(
@@ -18,6 +20,11 @@ _LIMITING = pattern(
 )
 """What a sentence says of one case alone: a claim of the other case says the opposite, and may follow."""
 _PREPOSITIONS = word_set("at by for from in into of off on out to under with without")
+_UNITS = {
+    "daily": "day", "weekly": "week", "monthly": "month", "quarterly": "quarter", "yearly": "year", "annual": "year", "annually": "year", "hourly": "hour",
+}  # fmt: skip
+_RATE = pattern(r"\b(?:an?|per|each|every) ([\p{L}]+)", ignore_case=True)
+_PART = pattern(r"([\p{L}\d]+) of (?:(?:the|its|their|our|all|these|those) ){0,2}([\p{L}\d]+)", ignore_case=True)
 _RECORD = pattern(r"[{|=\n]|\"\s*:")
 
 
@@ -49,6 +56,13 @@ def _excuses(mine: Stance, its: Stance, claim: ReadSentence, source: ReadSentenc
     yield any(said[axis].holds == stated[axis].holds for axis in said.keys() & stated.keys())
     # The source has the claim's own word, of something else in the sentence.
     yield any(_same_words(each, mine) and each.axis == mine.axis for each in source.stances)
+    # The source says how often twice: *€600 a year, paid each month*.
+    yield mine.open and _unit(mine) in _rates(source.text)
+    yield its.open and _unit(its) in _rates(claim.text)
+    # Each counts its own part of a whole: *3 of the 22 wagons left the rails*, and *19 of the 22 stayed on them*.
+    yield _count_two_parts(claim.text, source.text)
+    # Each is of its own case: *when the owner dies*, and *when the boat is sold*.
+    yield _are_two_cases(claim, source)
     # The claim takes both sides: *the first ten are free, so you are charged for two*.
     yield any(each.axis == mine.axis and each.side != mine.side for each in claim.stances)
     # The source sets the two sides beside each other, and the claim is not surely about the opposed one.
@@ -58,6 +72,38 @@ def _excuses(mine: Stance, its: Stance, claim: ReadSentence, source: ReadSentenc
         for each in beside
         if each.side != stated[each.axis].side
     )
+
+
+def _unit(stance: Stance) -> str:
+    """Return the span of time that a stance repeats, empty where it tells no frequency."""
+    words = stance.text.casefold().split()
+    return _UNITS.get(words[0], words[-1] if words[0] in {"per", "each", "every"} else "")
+
+
+def _rates(text: str) -> frozenset[str]:
+    words = text.casefold().split()
+    return frozenset(match.group(1).casefold() for match in _RATE.finditer(text)) | {
+        _UNITS[w] for w in words if w in _UNITS
+    }
+
+
+def _count_two_parts(claim: str, source: str) -> bool:
+    """Whether two sentences count different parts of a whole."""
+    mine, its = (
+        {tuple(_number(word) for word in match.groups()) for match in _PART.finditer(text)} for text in (claim, source)
+    )
+    return any(one[1] == other[1] and one[0] != other[0] and all((*one, *other)) for one in mine for other in its)
+
+
+def _number(word: str) -> str:
+    low = word.casefold()
+    return low if low.isdigit() else str(UNITS.get(low, ""))
+
+
+def _are_two_cases(claim: ReadSentence, source: ReadSentence) -> bool:
+    """Whether each sentence holds under a condition of its own, and the two have nothing in common."""
+    mine, its = ([each.words for each in told.limits if each.kind is LimitKind.IF] for told in (claim, source))
+    return bool(mine and its) and not any(one & other for one in mine for other in its)
 
 
 def _same_words(one: Stance, other: Stance) -> bool:

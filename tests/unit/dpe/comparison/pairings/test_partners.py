@@ -53,3 +53,34 @@ def test_who_wrote_what_follows_says_it() -> None:
 def test_what_is_said_of_another_is_not_said_of_a_party(source: str, bent: str) -> None:
     """The party is known for something else, and no word may stand for it."""
     assert partners(source, bent)
+
+
+_TENOR = (
+    "The tenor Jan Holub, who was to have sung the part of the miller, fell ill, and the understudy, Petra Lane, will take his place.",
+    "Conductor Mira Sand praised the choir.",
+)
+_SURCHARGE = (
+    "Finance officer Lena Moss said that the surcharge of £3 per parcel, introduced in May, had had little effect.",
+    "The traders' club Fairmarket criticised the surcharge as a burden on small shops.",
+)
+_DOGS = (
+    "Among the 70 dogs over ten, the recovery rate looked lower with the shorter course.",
+    "Vomiting was seen in 12 dogs of the six-day group.",
+)
+
+
+@pytest.mark.parametrize(
+    ("sources", "faithful", "bent"),
+    [
+        # who takes another's place does what that one was to do
+        (_TENOR, "Petra Lane will sing the part of the miller in his stead.", "Mira Sand will sing the part of the miller in his stead."),
+        # which surcharge is meant, of which the party says something else
+        (_SURCHARGE, "The traders' club Fairmarket has spoken out against the parcel surcharge of £3.", "The traders' club Fairmarket said that the surcharge had had little effect."),
+        # two things under one circumstance
+        (_DOGS, "Vomiting was less common with the shorter course.", "Vomiting looked lower with the shorter course in the dogs over ten."),
+    ],
+)  # fmt: skip
+def test_what_only_tells_which_or_when_makes_no_partner(sources: tuple[str, ...], faithful: str, bent: str) -> None:
+    """The circumstances and the things that two parties share say nothing of who did what."""
+    assert not found(sources, faithful)
+    assert not bent or [each.slot for each in found(sources, bent)] == ["partner"]

@@ -114,3 +114,55 @@ def test_a_claim_that_tells_both_halves_has_traded_nothing(source: str, claim: s
     """What would stand in the place of a word is told too, of what the source tells it of."""
     evidence = Evidence(passages(source))
     assert all(traded(each, evidence) is None for each in passages(claim))
+
+
+_CABINS = "At 20:40, guide Lena Moss gave Mr Okoro, in cabin 3, a life jacket of 90 newtons that had been set aside for Mrs Bell, in cabin 8."
+_SWANS = "Of the 30 swans, 18 left in March and 12 stayed."
+_LEAVERS = "Of the 30 people who resigned, 18 left because of the noise, 7 moved away and 5 gave no reason."
+_LOCK = "The journey from Ostra to Lund will take 70 minutes, 15 minutes less than now, because the speed limit over Bray Bridge has been raised from 30 to 50 mph."
+_CLOCK = "In May 2019 the retired sexton Paul Hall gave the Abbey Museum a brass clock that his great-grandfather, Amos Hall, had built in 1887."
+_STALLS = "Anyone selling books must be gone by 4, all others may stay until 6."
+
+
+@pytest.mark.parametrize(
+    ("source", "faithful"),
+    [
+        # each figure stands beside its own party in the claim, too
+        (_CABINS, "Mr Okoro, in cabin 3, was given a life jacket that should have gone to Mrs Bell in cabin 8."),
+        # what is counted out belongs to all of it
+        (_LEAVERS, "Thirty people have left the choir."),
+        (_SWANS, "Eighteen swans left in March, and 12 stayed."),
+        # a figure that says by how much another differs is no part of its own
+        (_LOCK, "Trips to Lund get 15 minutes shorter."),
+        # what a relative clause tells is told of the noun before it
+        (_CLOCK, "A brass clock from 1887, donated to the Abbey Museum by Paul Hall in May 2019, turned out to lack a hand."),
+        # all but
+        (_STALLS, "Those who sell anything but books may stay until six."),
+        # an event that a part denies is none of that part
+        (_LEAVERS, "Noise was the most common reason, given by eighteen people, all of them tenors."),
+    ],
+)  # fmt: skip
+def test_what_belongs_to_both_parts_is_not_traded(source: str, faithful: str) -> None:
+    """The parts of a sentence are cut where one thing ends, and not inside it."""
+    assert not found((source,), faithful)
+
+
+@pytest.mark.parametrize(
+    ("source", "bent"),
+    [
+        (_SWANS, "Twelve swans left in March, and 18 stayed."),
+        (_CLOCK, "The clock was given to the Abbey Museum in 1887."),
+        ("Ferries to Lund take 70 minutes, and buses to Bray 15 minutes.", "The trip to Lund takes 15 minutes."),
+    ],
+)  # fmt: skip
+def test_what_belongs_to_one_part_is_still_traded(source: str, bent: str) -> None:
+    """The bent twins of the same forms."""
+    assert found((source,), bent)
+
+
+def test_the_noun_of_a_relative_clause_belongs_to_it() -> None:
+    """*A clock that his great-grandfather, Amos Hall, had built in 1887* was built then, and given in another year."""
+    dated = [one for one, other in passages(_CLOCK)[0].parted.halves if "1887" in {bead.text for bead in other.beads}]
+
+    assert dated and not any(bead.text == "clock" for one in dated for bead in one.beads)
+    assert any(bead.text == "Paul Hall" for one in dated for bead in one.beads)

@@ -101,3 +101,22 @@ def test_an_answer_is_compared_by_its_stances() -> None:
     source, faithful, bent = CASES[0]
     assert [each.slot for each in compared((source,), bent)] == ["stance"]
     assert not compared((source,), faithful)
+
+
+@pytest.mark.parametrize(
+    ("source", "faithful", "bent"),
+    [
+        # an idiom is not its verb
+        ("The bakery below, run by Ana Roth, denied any blame for the shelf.", "A shelf in the bakery below gave way.", ""),
+        # two parts of a whole
+        ("The train derailed when three of its 22 wagons left the rails at Orton.", "At Orton, 19 of the 22 wagons stayed on the rails.", "At Orton the wagons stayed on the rails."),
+        # how often something is paid, and for how long
+        ("Her wage is 30,000 francs a year, paid to her account on the 25th of each month.", "Her annual wage of 30,000 francs is paid to her account on the 25th.", ""),
+        # each in its own case
+        ("When the boat is sold, the cover of the policy continues in the name of the buyer.", "If the owner dies, the cover of the policy comes to an end.", "When the boat is sold, the cover of the policy comes to an end."),
+    ],
+)  # fmt: skip
+def test_the_other_case_and_the_other_part_are_not_opposed(source: str, faithful: str, bent: str) -> None:
+    """What is said of one part or one case says nothing of another."""
+    assert found(source, faithful) is None
+    assert not bent or found(source, bent) is not None

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from interlock.dpe.text.wordlists import lines
+from interlock.dpe.text.wordlists import lines, word_set
 
 FILES = ("stances/actions.txt", "stances/states.txt")
 GAP = "*"
 _MOST_BETWEEN = 4
 _CLASSES = {"a": ("ADJ", "VERB"), "v": ("VERB", "AUX"), "n": ("NOUN", "PROPN"), "r": ("ADV", "ADP", "ADJ", "SCONJ")}
+_VAGUE = word_set(
+    "take put get give bring come go make set turn let hold run keep call look break pick fall stand pass"
+)
 _SKIPPED = frozenset({"DET", "PRON"})
 
 
@@ -83,9 +86,14 @@ def matches(tokens: list[Any]) -> list[tuple[AxisPhrase, list[Any]]]:
     kept = [
         each
         for each, (axis, span) in zip(found, spans, strict=True)
-        if not any(axis == other and span < longer for other, longer in spans)
+        if not any((axis == other or _says_little(each[0])) and span < longer for other, longer in spans)
     ]
     return sorted(kept, key=lambda each: (each[1][0].i, each[0].axis))
+
+
+def _says_little(wording: AxisPhrase) -> bool:
+    """Whether a phrase is a verb that says something else in every idiom: what *gave way* was not given."""
+    return len(wording.words) == 1 and wording.words[0] in _VAGUE
 
 
 def _matched(wording: AxisPhrase, tokens: list[Any], place: int) -> list[Any]:

@@ -37,6 +37,10 @@ _DENYING = word_set(
 _LEAVING = word_set("leave rule")
 _LIMITING = word_set("without if unless than rather instead unlike except only both even hardly barely longer")
 _RANGING = word_set("to – -")
+_EVERYTHING = word_set("anything everything nothing anyone everyone anybody everybody nobody all none any every")
+_OF_THEM = word_set("of among amongst between")
+_COUNTING = frozenset({"more", "less", "fewer"})
+_FARTHEST = 4  # words between a figure and the comparative that it measures
 _FINITE = frozenset({"VBZ", "VBP", "VBD", "MD", "VB"})
 _AUXILIARIES = word_set("do does did are is was were have has had can could will would must may should might")
 _LONGEST = 60
@@ -64,6 +68,7 @@ class Stretch:
     ``carried``: a pronoun that acts or owns in it may stand for anything before it, and ``pointing``: so may any other.
     ``polarity`` is + or -, empty where that is left to the part before. ``gapped``: it leaves out what it shares with that.
     ``elliptic``: an auxiliary stands in it for the verb of the part before and all that follows that. ``led``: the senses before its verb.
+    ``denied``: a word in it says no, whatever it denies.
     """
 
     beads: tuple[Bead, ...]
@@ -75,6 +80,7 @@ class Stretch:
     pointing: bool = False
     elliptic: bool = False
     led: frozenset[str] = frozenset()
+    denied: bool = False
 
     @cached_property
     def senses(self) -> frozenset[str]:
@@ -105,16 +111,39 @@ def parted(sentence: Any) -> Parted:
     beads = _beads(tokens, sentence)
     edges = [0, *cuts, len(tokens)]
     strong = [0, *(n for n in cuts if _is_strong(tokens[n : n + 2])), len(tokens)]
+    spans = [(max(n for n in strong if n < cut), cut, min(n for n in strong if n > cut)) for cut in cuts]
     return Parted(
         tuple(_listed([_part(tokens, beads, a, b) for a, b in pairwise(edges)])),
         tuple(
-            _aligned(
-                _part(tokens, beads, max(n for n in strong if n < cut), cut),
-                _part(tokens, beads, cut, min(n for n in strong if n > cut)),
-            )
-            for cut in cuts
+            _aligned(_part(tokens, _unshared(tokens, beads, *span), *span[:2]), _part(tokens, beads, *span[1:]))
+            for span in spans
         ),
     )
+
+
+def _unshared(
+    tokens: Sequence[Any], beads: Sequence[Bead | None], first: int, cut: int, last: int
+) -> list[Bead | None]:
+    """Return the words of a sentence without those in front of a cut that belong to what stands behind it as well.
+
+    *Of the 12 guests, 7 left and 5 stayed* counts all of them among the 12, and *the clock that her uncle had made in 1880* was made then.
+    """
+    shared = set(range(first, _end_of_whole(tokens, first, cut)))
+    for token in tokens[cut:last]:
+        head = token.head
+        while token.dep_ == "relcl" and head.dep_ in {"compound", "nmod"}:
+            head = head.head
+        if token.dep_ == "relcl" and head.i < tokens[cut].i:
+            near = {head.i, *(c.i for c in head.children if c.dep_ in {"compound", "amod", "nmod"})}
+            shared |= {n for n in range(first, cut) if tokens[n].i in near}
+    return [None if n in shared else bead for n, bead in enumerate(beads)]
+
+
+def _end_of_whole(tokens: Sequence[Any], first: int, cut: int) -> int:
+    """Return where that of which a stretch counts parts ends, or its beginning where it counts none: *of the 12 guests,*."""
+    if tokens[first].lower_ not in _OF_THEM:
+        return first
+    return next((n for n in range(first, cut) if tokens[n].text == ","), first)
 
 
 def _listed(parts: Sequence[Stretch]) -> Iterator[Stretch]:
@@ -166,9 +195,24 @@ def _cuts(tokens: Sequence[Any]) -> list[int]:
         between = token.lower_ == "and" and any(t.lower_ == "between" for t in own)
         cleft = token.lower_ in _RELATIVE and own[0].lower_ == "it" and own[1:2] and own[1].lemma_ == "be"
         labels = token.text == ":" and n + 1 < len(tokens) and tokens[n + 1].like_num  # adopted: 91
-        if not between and not cleft and not labels and not (token.text == "," and opens):
+        excepts = token.lower_ == "but" and own[-1].lower_ in _EVERYTHING
+        measures = token.text == "," and _compares(tokens, n + 1)
+        if not (between or cleft or labels or excepts or measures) and not (token.text == "," and opens):
             cuts.append(n)
     return cuts
+
+
+def _compares(tokens: Sequence[Any], n: int) -> bool:
+    """Whether a figure tells only by how much what stands before it differs: *it takes 52 minutes, six minutes less than now*."""
+    if n >= len(tokens) or not (tokens[n].like_num or tokens[n].lower_ in {"a", "an", "half"}):
+        return False
+    for place in range(n + 1, min(n + 1 + _FARTHEST, len(tokens))):
+        if tokens[place].tag_ in {"JJR", "RBR"}:
+            than = place + 1 < len(tokens) and tokens[place + 1].lower_ == "than"
+            return than or tokens[place].lower_ not in _COUNTING
+        if tokens[place].pos_ in {"VERB", "AUX"} or tokens[place].is_punct:
+            return False
+    return False
 
 
 def _part(tokens: Sequence[Any], beads: Sequence[Bead | None], first: int, last: int) -> Stretch:
@@ -183,7 +227,7 @@ def _part(tokens: Sequence[Any], beads: Sequence[Bead | None], first: int, last:
     denied = sum(t.lower_ in _DENYING or _is_out(t) for t in own)
     return Stretch(
         tuple(dict.fromkeys(bead for bead in beads[first:last] if bead is not None)),
-        limited=bool(lows & _LIMITING) or denied > 1,
+        limited=bool(lows & _LIMITING) or denied > 1 or _excepts(own),
         polarity="-" if denied else "+" if verbs or "but" in lows else "",
         gapped=cut_short or remnant,
         elliptic=any(map(_stands_alone, own, [*own[1:], None])),
@@ -191,12 +235,18 @@ def _part(tokens: Sequence[Any], beads: Sequence[Bead | None], first: int, last:
         bare=bool(verbs) and not _has_own_subject(own, verbs),
         carried=bool(lows & _SUBJECTS_OF),
         pointing=bool(lows & _POINTING),
+        denied=bool(denied),
     )
 
 
 def _is_out(verb: Any) -> bool:
     """Whether a verb says that a thing is not had: *it was left out*, *such trips are ruled out*."""
     return verb.lemma_.lower() in _LEAVING and any(c.lower_ == "out" and c.i > verb.i for c in verb.children)
+
+
+def _excepts(own: Sequence[Any]) -> bool:
+    """Whether a part says something of all but a few: *anything but records*."""
+    return any(a.lower_ in _EVERYTHING and b.lower_ == "but" for a, b in pairwise(own))
 
 
 def _stands_alone(token: Any, following: Any) -> bool:
