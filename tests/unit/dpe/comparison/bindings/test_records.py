@@ -11,6 +11,7 @@ from tests.unit.dpe.comparison.bindings.reading import passages
 pytestmark = [pytest.mark.models, pytest.mark.req("DPE-3")]
 
 _CASE = "case 31, guest Castell, subject service charge, opened 10 May 2025, amount 575, status waiting for the landlord's reply, adviser Lim"
+_ACCEPTED = "case 31, guest Castell, opened 10 May 2025, status claim accepted by the landlord, adviser Lim"
 
 
 def _record(text: str) -> Evidence:
@@ -23,8 +24,8 @@ def test_nothing_acts_in_a_record() -> None:
 
 
 def test_a_word_of_a_record_is_turned_only_of_whom_it_names() -> None:
-    """*Unanswered*, of any case, says nothing against the status of one."""
-    general = passages("When a landlord leaves a case unanswered beyond 30 days, the adviser hands it over.")[0]
+    """What happens to claims that are rejected says nothing against the status of one."""
+    general = passages("When a landlord rejects a claim, the adviser hands the case over.")[0]
 
-    assert turned_word(general, _record(_CASE)) is None
-    assert turned_word(general, Evidence(passages(_CASE, "f0"))) is not None
+    assert turned_word(general, _record(_ACCEPTED)) is None
+    assert turned_word(general, Evidence(passages(_ACCEPTED, "f0"))) is not None

@@ -186,7 +186,8 @@ def _is_denied(token: Any) -> bool:
 
 
 def _answers(word: Any) -> bool:
-    return word.lower_ == "no" and (word.dep_ == "intj" or word.nbor(1).text in {",", ":", "–", "—"})
+    is_cut_off = word.i + 1 < len(word.doc) and word.nbor().text in {",", ":", "–", "—"}
+    return word.lower_ == "no" and (word.dep_ == "intj" or is_cut_off)
 
 
 def _lets_nobody(verb: Any) -> bool:
