@@ -114,3 +114,9 @@ def test_a_denial_of_another_phrase_or_place_forbids_nothing(source: str, faithf
     """*…, not of the signing* sets two phrases against each other, and one place alone is no act."""
     assert not found((source,), faithful)
     assert found((source,), bent)
+
+
+@pytest.mark.parametrize("text", ["It permitted no", "Pets: allowed no", "They required no"])
+def test_a_no_may_be_the_last_word(text: str) -> None:
+    """A cell of a table ends without a mark; what comes behind the *no* is not looked for there."""
+    assert passages(text)[0].norms == ()
