@@ -44,6 +44,7 @@ from interlock.dpe.grounding.support import content_stems
 from interlock.dpe.inference.language import Cancelled, Language, batches, derived
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.values import extraction
+from interlock.dpe.values.cells import cells_of, is_of_structure
 from interlock.dpe.values.moments import covers
 from interlock.dpe.values.quantities import same
 from interlock.dpe.values.reckoning.conversions import wrong_conversions
@@ -87,7 +88,10 @@ async def distortions(
                 )
                 question = partial(_question, query, known, language)
                 bound = _without_states(
-                    _in_choice(own, reading, parses, sources, asked=question, cancelled=cancelled), evidence
+                    _without_fields(
+                        _in_choice(own, reading, parses, sources, asked=question, cancelled=cancelled), own
+                    ),
+                    evidence,
                 )
                 found |= _without_derived(bound, own, envelope, asked)
         if envelope.cut.records:
@@ -126,6 +130,15 @@ def _wrong_conversions(claim: Claim, shown: ClaimEvidence) -> tuple[Distortion, 
         Distortion(NUMBER_CHANGED, one.text, other.text, shown.fact_id, slot="conversion")
         for one, other in wrong_conversions(extraction.read(claim.text))
     )
+
+
+def _without_fields(found: Distortions, claims: Sequence[Claim]) -> dict[str, tuple[Distortion, ...]]:
+    """Return findings without turned predicates of the fields of a form: the key *Departure:* turns no *arrives*."""
+    fields = {c.claim_id for c in claims if cells_of(c.text) is not None or is_of_structure(c.text)}
+    return {
+        name: tuple(one for one in each if name not in fields or one.type != NEGATION_FLIP or one.slot != "predicate")
+        for name, each in found.items()
+    }
 
 
 def _without_states(found: Distortions, evidence: Mapping[str, ClaimEvidence]) -> dict[str, tuple[Distortion, ...]]:

@@ -21,6 +21,7 @@ from interlock.dpe.text.names import (
     TITLES,
     find_names,
     is_form_of_common,
+    is_short_head,
     is_shouted,
     opens_sentence,
     plain,
@@ -234,6 +235,7 @@ def _ungrounded_names(claim: Claim, reading: ValuesRead, envelope: EnvelopeIndex
             not inside
             and not _has_basis(tokens[first:last], envelope)
             and not _is_spelled_out(tokens, first, last, envelope)
+            and not is_short_head(tokens, first, last)
             and not _only_opens(tokens, first, last)
         ):
             yield _finding(reading, first, last)

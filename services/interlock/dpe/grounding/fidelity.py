@@ -20,6 +20,7 @@ from interlock.dpe.grounding import distortion
 from interlock.dpe.grounding.attribution import GROUNDED_ENTAILMENT, ClaimEvidence, score_pairs
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Inference
+from interlock.dpe.values.cells import cells_of, is_of_structure
 from interlock.dpe.values.frames import frame
 from interlock.dpe.values.quantities import same
 
@@ -104,12 +105,20 @@ def _by_calculation(
         left = tuple(
             each
             for each in distorted.get(claim.claim_id, ())
-            if not (each.type in _VALUE_TYPES and each.claim_value in shown.settled)
+            if not (each.type in _VALUE_TYPES and (each.claim_value in shown.settled or _is_of_key(each, claim.text)))
             and not (each.type in _SENSE_TYPES and shown.tabular)
         )
         if both := tuple(dict.fromkeys([*left, *shown.moved])):
             found[claim.claim_id] = both
     return found
+
+
+def _is_of_key(found: Distortion, text: str) -> bool:
+    """Whether a changed value stands in the key of a field alone, *moisture 40cm: 27%*, which names the field and states nothing."""
+    if found.slot or not is_of_structure(text) or cells_of(text) is not None:
+        return False
+    key, _, value = text.partition(": ")
+    return found.claim_value in key and found.claim_value not in value
 
 
 def flaws(

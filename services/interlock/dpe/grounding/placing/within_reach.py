@@ -9,6 +9,7 @@ one cannot tell.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -38,6 +39,8 @@ from interlock.dpe.values.reckoning.chains import follows_in_steps
 from interlock.dpe.values.reckoning.derived import DIFFERS, DOWN, UP
 from interlock.dpe.values.units import TIME, TIMES
 
+_CODE_BEFORE = re.compile(r"(?:^|[^A-Za-z])([A-Z]{2,3})[ -]\Z")
+_LONGEST_CODE = 6
 _SHOWS_WORK = pattern(r"[×*÷=]|\btimes\b|\bmultipl\w+|\bscal\w+|\d\s[+x/−–]\s\d", ignore_case=True)
 _LIMITS = pattern(r"\b(?:no|not) \w+ than\b", ignore_case=True)
 _MOST_TOLD = 12
@@ -222,7 +225,7 @@ def _left(texts: Sequence[str], claim: Claim, near: Near, shown: ClaimEvidence |
     own = read(claim.text).values
     for text in texts:
         values = [value for value in own if value.text == text] or list(read(text).values)
-        if not values or is_day_of_month(text, claim.text):
+        if not values or is_day_of_month(text, claim.text) or _is_of_code(values, claim.text):
             yield text
             continue
         said = [each for _, group, _ in (near.told.said if near.told else ()) for each in group]
@@ -232,6 +235,15 @@ def _left(texts: Sequence[str], claim: Claim, near: Near, shown: ClaimEvidence |
             continue
         if not all(_reached(value, near, shown) for value in (_whole(each, own) for each in values)):
             yield text
+
+
+def _is_of_code(values: Sequence[Value], text: str) -> bool:
+    """Whether a figure is that of a code, *flight KX 713*, which no calculation makes."""
+    behind = [_CODE_BEFORE.search(text[max(0, value.start - _LONGEST_CODE) : value.start]) for value in values]
+    return bool(behind) and all(
+        found is not None and not read(f"{found[1]} {value.text}").values[0].unit
+        for found, value in zip(behind, values, strict=True)
+    )
 
 
 def _one_figure(value: Value, other: Value) -> bool:
