@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any
 
 from interlock.dpe.text.program import LineKind, ProgramReader
-from interlock.dpe.text.structures.parts import Leaf, Part
+from interlock.dpe.text.structures.parts import KeyedValue, StructurePart
 from interlock.dpe.text.structures.read import structure
 from interlock.dpe.text.text import Text, joined, normalised
 
@@ -137,8 +137,8 @@ def _structured(text: Text, start: int, end: int) -> list[TextBlock] | None:
     return None if found is None else [TextBlock(_of_part(part, each), BlockKind.DATA) for each in found]
 
 
-def _of_part(text: Text, part: Part) -> Text:
-    if isinstance(part, Leaf):
+def _of_part(text: Text, part: StructurePart) -> Text:
+    if isinstance(part, KeyedValue):
         value = text.cut(part.start, part.end)
         return joined([_label_at(part.label, value), value], ": ") if part.label else value
     cells = [(each.label, text.cut(each.start, each.end)) for each in part.cells]

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from interlock.dpe.text.patterns import pattern
-from interlock.dpe.text.structures.parts import Leaf, Members, Scalar, key_words, leaves
+from interlock.dpe.text.structures.parts import KeyedMembers, KeyedValue, PlacedScalar, key_words, leaves
 
 _MOST_DEPTH = 12
 _LONGEST = 32_000
@@ -28,7 +28,7 @@ class _UnreadableError(Exception):
     """A text that is no literal."""
 
 
-def read(chars: str) -> list[Leaf] | None:
+def read(chars: str) -> list[KeyedValue] | None:
     """Return the values of a text that is one object or list, alone or given to a name, or ``None``."""
     opening = _OPENS.match(chars)
     if opening is None or len(chars) > _LONGEST or chars[opening.end() : opening.end() + 1] not in {"{", "["}:
@@ -40,7 +40,7 @@ def read(chars: str) -> list[Leaf] | None:
         return None
     if _CLOSES.fullmatch(chars[reader.at :]) is None:
         return None
-    flat = isinstance(document, Members) and all(isinstance(child, Scalar) for _, child in document)
+    flat = isinstance(document, KeyedMembers) and all(isinstance(child, PlacedScalar) for _, child in document)
     found = list(leaves(document, behind=key_words(opening[1]) if opening[1] and flat else ""))
     return found or None
 
@@ -57,9 +57,9 @@ class _Reader:
         if depth >= _MOST_DEPTH:
             raise _UnreadableError
         self.at += 1
-        found: list[Any] = Members() if opens == "{" else []
+        found: list[Any] = KeyedMembers() if opens == "{" else []
         while self._next() != _CLOSING[opens]:
-            if isinstance(found, Members):
+            if isinstance(found, KeyedMembers):
                 key = self._scalar().text
                 if self._next() != ":":
                     raise _UnreadableError
@@ -79,13 +79,13 @@ class _Reader:
             self.at = blank.end()
         return self._chars[self.at : self.at + 1]
 
-    def _scalar(self) -> Scalar:
+    def _scalar(self) -> PlacedScalar:
         quoted = _STRING.match(self._chars, self.at)
         if quoted is not None:
             self.at = quoted.end()
-            return Scalar(quoted[0][1:-1], quoted.start() + 1, quoted.end() - 1)
+            return PlacedScalar(quoted[0][1:-1], quoted.start() + 1, quoted.end() - 1)
         bare = _BARE.match(self._chars, self.at)
         if bare is None:
             raise _UnreadableError
         self.at = bare.end()
-        return Scalar(bare[0], bare.start(), bare.end())
+        return PlacedScalar(bare[0], bare.start(), bare.end())

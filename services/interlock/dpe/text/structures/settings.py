@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from interlock.dpe.text.patterns import pattern
-from interlock.dpe.text.structures.parts import Leaf, Members, Scalar, key_words, leaves
+from interlock.dpe.text.structures.parts import KeyedMembers, KeyedValue, PlacedScalar, key_words, leaves
 
 _LONGEST = 16_000
 _MOST_DEPTH = 12
@@ -28,11 +28,11 @@ _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _DASHES = re.compile(rf"(?:-[ \t]+){{{_MOST_DEPTH}}}")
 
 
-def assigned(chars: str) -> list[Leaf] | None:
+def assigned(chars: str) -> list[KeyedValue] | None:
     """Return the values of INI, TOML or an environment, all of whose lines assign one, or ``None`` for another text."""
     if len(chars) > _LONGEST:
         return None
-    section, found, at = "", list[Leaf](), 0
+    section, found, at = "", list[KeyedValue](), 0
     for line in chars.splitlines(keepends=True):
         bare = line.rstrip("\r\n")
         if head := _SECTION.fullmatch(bare):
@@ -41,14 +41,16 @@ def assigned(chars: str) -> list[Leaf] | None:
             group = next((n for n in (2, 3, 4) if setting[n]), 0)
             if group:
                 label = f"{section} {key_words(setting[1].replace('.', ' '))}".strip()
-                found.append(Leaf(label, at + setting.start(group), at + len(bare[: setting.end(group)].rstrip())))
+                found.append(
+                    KeyedValue(label, at + setting.start(group), at + len(bare[: setting.end(group)].rstrip()))
+                )
         elif bare.strip() and not bare.lstrip().startswith(_COMMENT):
             return None
         at += len(line)
     return found if len(found) >= _LEAST else None
 
 
-def nested(chars: str) -> list[Leaf] | None:
+def nested(chars: str) -> list[KeyedValue] | None:
     """Return the values of a tree of YAML that has entries or sections, or ``None`` for another text."""
     if len(chars) > _LONGEST or _NESTED.search(chars) is None or _is_deep(chars):
         return None
@@ -66,23 +68,25 @@ def nested(chars: str) -> list[Leaf] | None:
     return list(leaves(tree)) or None
 
 
-def _below(tree: Any) -> Iterator[Members]:
+def _below(tree: Any) -> Iterator[KeyedMembers]:
     """Yield the objects within a tree."""
     for child in _children(tree):
-        if isinstance(child, Members):
+        if isinstance(child, KeyedMembers):
             yield child
         yield from _below(child)
 
 
 def _keys(tree: Any) -> Iterator[str]:
-    if isinstance(tree, Members):
+    if isinstance(tree, KeyedMembers):
         yield from (key for key, _ in tree)
     for child in _children(tree):
         yield from _keys(child)
 
 
 def _children(tree: Any) -> list[Any]:
-    return [child for _, child in tree] if isinstance(tree, Members) else list(tree) if isinstance(tree, list) else []
+    return (
+        [child for _, child in tree] if isinstance(tree, KeyedMembers) else list(tree) if isinstance(tree, list) else []
+    )
 
 
 def _is_deep(chars: str) -> bool:
@@ -97,11 +101,11 @@ def _is_deep(chars: str) -> bool:
 
 def _tree(node: Any, seen: set[int], depth: int) -> Any:
     if node is None or id(node) in seen or depth > _MOST_DEPTH:
-        return Scalar("", 0, 0)
+        return PlacedScalar("", 0, 0)
     seen.add(id(node))
     if isinstance(node, yaml.MappingNode):
-        return Members((str(key.value), _tree(value, seen, depth + 1)) for key, value in node.value)
+        return KeyedMembers((str(key.value), _tree(value, seen, depth + 1)) for key, value in node.value)
     if isinstance(node, yaml.SequenceNode):
         return [_tree(each, seen, depth + 1) for each in node.value]
     quoted = node.style in {'"', "'"}
-    return Scalar(str(node.value), node.start_mark.index + quoted, node.end_mark.index - quoted)
+    return PlacedScalar(str(node.value), node.start_mark.index + quoted, node.end_mark.index - quoted)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from interlock.dpe.text.patterns import pattern
-from interlock.dpe.text.structures.parts import Leaf, Row
+from interlock.dpe.text.structures.parts import KeyedRow, KeyedValue
 
 _LONGEST = 32_000
 _VALUE = re.compile(r"\s*(?:'((?:[^'\\]|''|\\.)*)'|([^,()'\s][^,()'\n]*))\s*")
@@ -23,7 +23,7 @@ _LEAST_ROWS = 2
 _DELIMITERS = (",", ";", "\t")
 
 
-def csv(chars: str) -> list[Row] | None:
+def csv(chars: str) -> list[KeyedRow] | None:
     """Return the rows of a text all of whose lines have as many cells as its head, or ``None``."""
     if len(chars) > _LONGEST or "\n" not in chars:
         return None
@@ -38,24 +38,30 @@ def csv(chars: str) -> list[Row] | None:
         names = [chars[start:end] for start, end in head]
         if len(names) > 1 and _is_head(names, [[chars[start:end] for start, end in row] for row in body]):
             return [
-                Row(tuple(Leaf(name, *span) for name, span in zip(names, row, strict=True) if span[1] > span[0]))
+                KeyedRow(
+                    tuple(KeyedValue(name, *span) for name, span in zip(names, row, strict=True) if span[1] > span[0])
+                )
                 for row in body
             ]
     return None
 
 
-def inserted(chars: str) -> list[Row] | None:
+def inserted(chars: str) -> list[KeyedRow] | None:
     """Return the rows that a statement of SQL inserts, or ``None`` for another text."""
     head = _INSERT.match(chars) if len(chars) <= _LONGEST else None
     if head is None:
         return None
     names = [each.strip().strip('"`') for each in head[1].split(",")]
-    at, rows = head.end(), list[Row]()
+    at, rows = head.end(), list[KeyedRow]()
     while chars[at : at + 1] == "(":
         cells, at = _tuple(chars, at + 1)
         if len(cells) != len(names):
             return None
-        rows.append(Row(tuple(Leaf(name, *span) for name, span in zip(names, cells, strict=True) if span[1] > span[0])))
+        rows.append(
+            KeyedRow(
+                tuple(KeyedValue(name, *span) for name, span in zip(names, cells, strict=True) if span[1] > span[0])
+            )
+        )
         at = _behind(chars, at, ",")
     return rows if rows and not chars[at:].strip("; \t\n") else None
 
