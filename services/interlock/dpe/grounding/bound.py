@@ -44,7 +44,6 @@ from interlock.dpe.grounding.support import content_stems
 from interlock.dpe.inference.language import Cancelled, Language, batches, derived
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.values import extraction
-from interlock.dpe.values.cells import cells_of, is_of_structure
 from interlock.dpe.values.moments import covers
 from interlock.dpe.values.quantities import same
 from interlock.dpe.values.reckoning.conversions import wrong_conversions
@@ -133,10 +132,14 @@ def _wrong_conversions(claim: Claim, shown: ClaimEvidence) -> tuple[Distortion, 
 
 
 def _without_fields(found: Distortions, claims: Sequence[Claim]) -> dict[str, tuple[Distortion, ...]]:
-    """Return findings without turned predicates of the fields of a form: the key *Departure:* turns no *arrives*."""
-    fields = {c.claim_id for c in claims if cells_of(c.text) is not None or is_of_structure(c.text)}
+    """Return findings without predicates that only the key of a field turns: *Departure: 5 May* turns no *arrives*."""
+    keys = {claim.claim_id: key.lower() for claim in claims for key, colon, _ in [claim.text.partition(": ")] if colon}
     return {
-        name: tuple(one for one in each if name not in fields or one.type != NEGATION_FLIP or one.slot != "predicate")
+        name: tuple(
+            one
+            for one in each
+            if one.type != NEGATION_FLIP or one.slot != "predicate" or one.claim_value not in keys.get(name, "")
+        )
         for name, each in found.items()
     }
 

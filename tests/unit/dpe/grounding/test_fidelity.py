@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from interlock.dpe.document import Distortion, NliScores
+from interlock.dpe.grounding import fidelity
 from interlock.dpe.grounding.attribution import NOTHING, ClaimEvidence
 from interlock.dpe.grounding.fidelity import distortions, flaws
 from tests.support.dpe import WordInference, claim, pipeline
@@ -152,3 +153,14 @@ def test_the_heavy_libraries_wait_until_a_service_opens():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
 
     assert done.stdout.strip() == "[]"
+
+
+def test_a_key_states_no_value():
+    """A figure in the key of a field names it, and what stands under a year is a count; a changed value of the field is one still."""
+    moved = Distortion("NUMBER_CHANGED", "30 cm", "60cm", "f1")
+    dated = Distortion("DATE_SHIFTED", "2022", "1790", "f1")
+
+    assert fidelity._is_of_key(moved, "salt 60cm: 4%")
+    assert fidelity._is_of_key(dated, "members 2022: 1790")
+    assert not fidelity._is_of_key(Distortion("NUMBER_CHANGED", "5%", "4%", "f1"), "salt 60cm: 4%")
+    assert not fidelity._is_of_key(Distortion("DATE_SHIFTED", "1791", "1790", "f1"), "founded: 1790")

@@ -58,8 +58,6 @@ class ReadSentence:
     transfers: tuple[Handover, ...] = ()
     shifts: tuple[Shift, ...] = ()
     standings: tuple[StatedPlace, ...] = ()
-    tabular: bool = False
-    """Whether it states the fields of a record."""
 
     @cached_property
     def bag(self) -> frozenset[str]:
@@ -77,7 +75,7 @@ class ReadSentence:
 
     def as_record(self) -> ReadSentence:
         """Return it without what only a sentence has: a record's fields are no clauses beside each other."""
-        return replace(self, parted=WHOLE, ties=NONE, asserted=NOTHING, stances=(), tabular=True)
+        return replace(self, parted=WHOLE, ties=NONE, asserted=NOTHING, stances=())
 
 
 def passage(sentence: Any) -> ReadSentence:

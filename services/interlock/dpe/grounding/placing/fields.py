@@ -264,7 +264,7 @@ def _is_told_otherwise(field: _Stated, scope: Scope, slot: Slot, known: Scopes) 
         text = f" {_plain(' '.join(each.text for each in told if each.fact_id == fact_id))} "
         if field.value not in _BOOLEANS and value in text and any(f" {mark} " in text for mark in scope.marks):
             return True
-    if field.value not in _BOOLEANS:
+    if field.value not in _BOOLEANS or len(slot.noun) < _LEAST_WORDS:
         return False
     return any(slot.noun & each.stems and states.of_words(words_in(each.text)) for each in _prose(known))
 

@@ -48,7 +48,7 @@ def verdicts(
                 found |= _of_claims(members, RecordVerdict(tuple(of_objects(text, own))))
             else:
                 lists.add(text, members[0], title=members[0].claim_id in titles)
-                found |= _of_claims(members, _of_its_key(text, told.of_sentence(text)))
+                found |= _of_claims(members, _of_its_key(text, told.of_sentence(text), known))
         for heading, items in lists.done():
             listed = told.of_sentence(f"{heading}: {', '.join(text for text, _ in items[:-1])} and {items[-1][0]}")
             strange = tuple(one for one in listed.moved if one.type == ENTITY_SUBSTITUTED)
@@ -58,12 +58,14 @@ def verdicts(
     return found
 
 
-def _of_its_key(text: str, verdict: RecordVerdict) -> RecordVerdict:
-    """Return what is said of a text; of a field only what is of its own key: *Ida code: 311* denies no *renewed: yes*."""
-    key, colon, value = text.partition(": ")
-    if not (colon and is_of_structure(text)) or not verdict.moved:
+def _of_its_key(text: str, verdict: RecordVerdict, known: Scopes) -> RecordVerdict:
+    """Return what is said of a text; of a field of an object only what is of its own key: *Ida loan code: 311* denies no *renewed: yes*."""
+    key, colon, _ = text.partition(": ")
+    own = stems_of(key)
+    if not (colon and verdict.moved and is_of_structure(text)):
         return verdict
-    own = stems_of(key) | stems_of(value)
+    if not any(slot.noun and slot.noun <= own for scope in known.all for slot in scope.slots):
+        return verdict
     return replace(verdict, moved=tuple(one for one in verdict.moved if not one.slot or stems_of(one.slot) & own))
 
 
