@@ -29,9 +29,11 @@ from interlock.dpe.inference.port import Floats
 from interlock.dpe.report.message import Choice
 from interlock.dpe.request import RESULT, SOURCE, ConsumedAnswer
 from interlock.dpe.risk import RiskFindings, assess
+from interlock.dpe.values.cells import cells_of, is_of_structure
 from interlock.dpe.values.extraction import extract
 
 _MOST_WORDS, _MOST_LETTERS = 120, 1500
+_LEAST_PARTS = 3
 
 _CONFIRMABLE = frozenset({NUMBER_CHANGED, DATE_SHIFTED, ENTITY_SUBSTITUTED})
 """Types that stand at least three times as often on unfaithful answers as on faithful ones (docs/quality.md)."""
@@ -279,6 +281,7 @@ def _cannot_tell(
     """Return the claims of which one cannot tell, by id. The parts of a text without an end are no statements to be in doubt of."""
     opposed = {name for each in contradictions for name in (each.claim_id, each.other_claim_id)}
     opposed |= {each.claim_id for each in misattributed}
+    parts = _parts_of_structure(reading)
     return frozenset(
         claim.claim_id
         for claim in reading.checked
@@ -286,8 +289,28 @@ def _cannot_tell(
         and found.attributions[claim.claim_id] is not Attribution.CONTEXT_GROUNDED
         and not (found.fabrications[claim.claim_id] or found.distortions[claim.claim_id])
         and claim.claim_id not in opposed
-        and doubt.cannot_tell(evidence[claim.claim_id], text=claim.text)
+        and (
+            doubt.cannot_tell(evidence[claim.claim_id], text=claim.text)
+            or _is_unread(claim, evidence[claim.claim_id], parts)
+        )
     )
+
+
+def _parts_of_structure(reading: ChoiceReading) -> frozenset[str]:
+    """Return the rows and fields of an answer that has at least some of them: of an object, a table, a form."""
+    found = frozenset(claim.claim_id for claim in reading.checked if is_of_structure(claim.text))
+    return found if len(found) >= _LEAST_PARTS else frozenset()
+
+
+def _is_unread(claim: Claim, evidence: ClaimEvidence, parts: frozenset[str]) -> bool:
+    """Whether a claim is a row or a field, which the model reads badly, and that nothing refutes.
+
+    It is held against the records and texts cell by cell: a wrong cell is a finding. That the model hears no support of *Free: 9* says
+    nothing, and that it denies one field does only where it is sure.
+    """
+    if claim.claim_id not in parts or evidence.moved:
+        return False
+    return cells_of(claim.text) is not None or not doubt.is_denied(evidence)
 
 
 def _without_compositions(

@@ -15,6 +15,7 @@ from itertools import pairwise
 from interlock.dpe.text.lexing import NUMBER, WORD, Lexeme
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.cells import cells_of, is_of_structure
 from interlock.dpe.values.dates import MONTHS
 from interlock.dpe.values.frames import DIRECTIONS, STOP, frame, stem
 from interlock.dpe.values.reckoning.equations import equations
@@ -23,6 +24,8 @@ _LABEL = pattern(r"(?s)\s*([^:;.!?\s][^:;.!?\n]{0,79})(?::\s|;)\s*(\S.*)")
 _CODE = pattern(r"\b\p{Lu}{1,3}[- ]?\d{1,6}[a-z]?\b")
 _MOST_LABEL_WORDS = 6
 _ITEM_WORDS = 6
+_OTHER_CELLS = 2
+_LONGEST_MARKER = 2  # more digits before a colon are no number of an item, but name what it is about
 _REMEMBERED = 1024
 _VERB_LIKE = frozenset(
     stem(word)
@@ -65,7 +68,14 @@ _GENERAL = word_set(
 
 def distinct(one: str, other: str) -> bool:
     """Whether two claims state different fields, rows, items or members, so that both can hold."""
-    if _one_list(one, other) or _equated(one, other) or _dated_apart(one, other) or _coded_apart(one, other):
+    if (
+        _rows_apart(one, other)
+        or _fields_apart(one, other)
+        or _one_list(one, other)
+        or _equated(one, other)
+        or _dated_apart(one, other)
+        or _coded_apart(one, other)
+    ):
         return True
     left, right = _parts(one), _parts(other)
     if left is None or right is None:
@@ -75,6 +85,24 @@ def distinct(one: str, other: str) -> bool:
     if _is_general(left[0]) or _is_general(right[0]):
         return _members(left[1], right[1])
     return bool(_words(left[0]) ^ _words(right[0]))
+
+
+def _rows_apart(one: str, other: str) -> bool:
+    """Whether two claims are rows of one table, with another first cell, or with the same one and two others that differ."""
+    left, right = cells_of(one), cells_of(other)
+    if left is None or right is None or [head for head, _ in left[1]] != [head for head, _ in right[1]]:
+        return False
+    return left[0] != right[0] or sum(a != b for a, b in zip(left[1], right[1], strict=True)) >= _OTHER_CELLS
+
+
+def _fields_apart(one: str, other: str) -> bool:
+    """Whether two claims are fields of a structure with other keys, or with the same key below other names: *10:15 court: 2*."""
+    if not (is_of_structure(one) and is_of_structure(other)):
+        return False
+    left, right = one.partition(": ")[0], other.partition(": ")[0]
+    if _is_general(left.casefold()) or _is_general(right.casefold()):
+        return False
+    return bool(_words(left.casefold()) ^ _words(right.casefold()))
 
 
 def _one_list(one: str, other: str) -> bool:
@@ -164,7 +192,7 @@ def _parts(text: str) -> tuple[str, str] | None:
 
 
 def _is_general(label: str) -> bool:
-    return all(word in _GENERAL or word.isdigit() for word in _words(label))
+    return all(word in _GENERAL or (word.isdigit() and len(word) <= _LONGEST_MARKER) for word in _words(label))
 
 
 def _words(text: str) -> frozenset[str]:

@@ -87,7 +87,10 @@ async def distortions(
                 )
                 question = partial(_question, query, known, language)
                 bound = _without_states(
-                    _in_choice(own, reading, parses, sources, asked=question, cancelled=cancelled), evidence
+                    _without_fields(
+                        _in_choice(own, reading, parses, sources, asked=question, cancelled=cancelled), own
+                    ),
+                    evidence,
                 )
                 found |= _without_derived(bound, own, envelope, asked)
         if envelope.cut.records:
@@ -126,6 +129,19 @@ def _wrong_conversions(claim: Claim, shown: ClaimEvidence) -> tuple[Distortion, 
         Distortion(NUMBER_CHANGED, one.text, other.text, shown.fact_id, slot="conversion")
         for one, other in wrong_conversions(extraction.read(claim.text))
     )
+
+
+def _without_fields(found: Distortions, claims: Sequence[Claim]) -> dict[str, tuple[Distortion, ...]]:
+    """Return findings without predicates that only the key of a field turns: *Departure: 5 May* turns no *arrives*."""
+    keys = {claim.claim_id: key.lower() for claim in claims for key, colon, _ in [claim.text.partition(": ")] if colon}
+    return {
+        name: tuple(
+            one
+            for one in each
+            if one.type != NEGATION_FLIP or one.slot != "predicate" or one.claim_value not in keys.get(name, "")
+        )
+        for name, each in found.items()
+    }
 
 
 def _without_states(found: Distortions, evidence: Mapping[str, ClaimEvidence]) -> dict[str, tuple[Distortion, ...]]:

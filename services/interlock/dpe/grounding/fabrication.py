@@ -21,6 +21,7 @@ from interlock.dpe.text.names import (
     KNOWN,
     TITLES,
     find_names,
+    is_short_head,
     is_shouted,
     plain,
     shorter_names,
@@ -240,6 +241,7 @@ def _ungrounded_names(claim: Claim, reading: ValuesRead, envelope: EnvelopeIndex
             not inside
             and not _has_basis(tokens[first:last], envelope)
             and not _is_spelled_out(tokens, first, last, envelope)
+            and not is_short_head(tokens, first, last)
             and not only_opens(tokens, first, last, envelope.evidence.words)
         ):
             yield _finding(reading, first, last)

@@ -21,10 +21,12 @@ from interlock.dpe.grounding.attribution import GROUNDED_ENTAILMENT, ClaimEviden
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Inference
 from interlock.dpe.text.patterns import pattern
+from interlock.dpe.values.cells import cells_of, is_of_structure
 from interlock.dpe.values.frames import frame
 from interlock.dpe.values.quantities import same
 
 _SENSE_TYPES = frozenset({"NEGATION_FLIP", "CONTEXT_STRIPPED"})
+_YEAR = re.compile(r"\b(?:19|20)\d\d\Z")
 _NO_DOUBT = NliScores(1.0, 0.0, 0.0)
 _SENTENCE = pattern(r"[.!?]\s+|\n")
 _ARTICLES = frozenset({"a", "an", "the"})
@@ -106,12 +108,22 @@ def _by_calculation(
         left = tuple(
             each
             for each in distorted.get(claim.claim_id, ())
-            if not (each.type in _VALUE_TYPES and each.claim_value in shown.settled)
+            if not (each.type in _VALUE_TYPES and (each.claim_value in shown.settled or _is_of_key(each, claim.text)))
             and not (each.type in _SENSE_TYPES and shown.tabular)
         )
         if both := tuple(dict.fromkeys([*left, *shown.moved])):
             found[claim.claim_id] = both
     return found
+
+
+def _is_of_key(found: Distortion, text: str) -> bool:
+    """Whether a changed value stands in the key of a field alone, *moisture 40cm: 27%*, which names the field and states nothing."""
+    if found.slot or not is_of_structure(text) or cells_of(text) is not None:
+        return False
+    key, _, value = text.partition(": ")
+    if found.type == "DATE_SHIFTED" and value.strip().isdigit() and _YEAR.search(key):
+        return True  # what a year counts is no year: *students 2023: 1860*
+    return found.claim_value in key and found.claim_value not in value
 
 
 def flaws(

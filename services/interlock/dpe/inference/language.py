@@ -245,6 +245,6 @@ def _spans(doc: Any, names: Sequence[Entity]) -> Iterator[Any]:
 
 def _laid_out(text: str | Text) -> Layout:
     if isinstance(text, str):
-        return layout(text)
-    found = layout(text.chars)
+        return layout(text, structures=True)
+    found = layout(text.chars, structures=True)
     return replace(found, blocks=tuple(replace(block, text=block.text.traced(text)) for block in found.blocks))

@@ -39,6 +39,8 @@ _MARKED = tuple(
 _PIECE = pattern(r"[\p{L}\p{M}]+|\d+(?:[.,]\d+)*|.")
 _LONGEST_WORD = 20
 _BROKEN_LINES, _WORDS_A_LINE = 4, 3
+_OF_STRUCTURE = pattern(r"[^\s=,;:](?:[=,;]| = |: )\S")
+"""What stands in the lines of settings, of CSV and of forms: a key with its value, cells without a space between them."""
 _GAIN, _SHIFTED_FROM, _LEAST_WORDS = 0.3, 0.55, 3
 _SHORT_WORD = 2
 _SMALL_WORDS = word_set("a i am an as at be by do go he if in is it me my no of on or so to up us we")
@@ -303,6 +305,8 @@ def _broken(text: Text) -> Text:
     """Join lines of one to three words each, if there are at least four of them and no list, table or code."""
     lines = [line.strip() for line in text.chars.splitlines() if line.strip()]
     if len(lines) < _BROKEN_LINES or any(line[0] in "|`~#>*-•<{}[]" or line[-1] in "|;{}" for line in lines):
+        return text
+    if 2 * sum(_OF_STRUCTURE.search(line) is not None for line in lines) >= len(lines):
         return text
     ended = sum(line[-1] in ".,:!?" for line in lines)
     if sum(len(line.split()) for line in lines) > _WORDS_A_LINE * len(lines) or 3 * ended >= len(lines):

@@ -15,6 +15,8 @@ from enum import Enum
 from typing import Any
 
 from interlock.dpe.text.program import LineKind, ProgramReader
+from interlock.dpe.text.structures.parts import KeyedValue, StructurePart
+from interlock.dpe.text.structures.read import structure
 from interlock.dpe.text.text import Text, joined, normalised
 
 CODE_CHARS = 320
@@ -28,6 +30,7 @@ _MARKER = re.compile(r"\s*(?:(#{1,6})\s+|>\s?|[-*+•‣·–—]\s+|\(?\d{1,3}[
 _BOLD_LINE = re.compile(r"\s*(\*\*|__)[^*_]{1,200}\1:?\s*\Z")
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|-?\d[\d.eE+-]*|true|false|null|NaN|-?Infinity', re.DOTALL)
 _NUMERAL = re.compile(r"-?\d[\d.eE+-]*|true|false|null")
+_FIGURES = re.compile(r": -?\d[\d.eE+, -]*\Z")
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.", re.DOTALL)
 _RULE = re.compile(r"[-=_*|:+\s]+\Z")
 _EMPHASIS = re.compile(r"\*\*|~~|`+|(?<!\w)[*_]{1,3}(?=[\w\"'(])|(?<=[\w.,;:!?)\"'])[*_]{1,3}(?!\w)")
@@ -73,22 +76,29 @@ class Layout:
     hidden: int
 
 
-def layout(raw: str) -> Layout:
-    """Return the blocks of *raw*. Offsets count its code points."""
+def layout(raw: str, *, structures: bool = False) -> Layout:
+    """Return the blocks of *raw*. Offsets count its code points.
+
+    *structures*: its objects, rows and settings are read value by value, as those of an answer are.
+    """
     text, hidden = normalised(raw)
     found = _json_blocks(text) if text.chars.lstrip()[:1] in {"{", "["} else None
-    blocks = found if found is not None else list(_prose_blocks(text))
+    found = found if found is not None else _structured(text, 0, len(text.chars)) if structures else None
+    blocks = found if found is not None else list(_prose_blocks(text, structures=structures))
     return Layout(tuple(b for b in blocks if any(c.isalnum() for c in b.text.chars)), hidden)
 
 
-def _prose_blocks(text: Text) -> Iterator[TextBlock]:
+def _prose_blocks(text: Text, *, structures: bool = False) -> Iterator[TextBlock]:
     lines = _lines(text.chars)
     number = 0
     lead = ""
     while number < len(lines):
         start, end = lines[number]
         line = text.chars[start:end]
-        if _FENCE.match(line):
+        if structures and (found := _structure_at(text, lines, number)):
+            blocks, number = found
+            yield from blocks
+        elif _FENCE.match(line):
             number = yield from _code(text, lines, number)
         elif _is_table(text.chars, lines, number):
             number = yield from _table(text, lines, number)
@@ -99,6 +109,42 @@ def _prose_blocks(text: Text) -> Iterator[TextBlock]:
             yield replace(block, lead=lead) if listed else block
             if not listed:
                 lead = _lead(block.text.chars)
+
+
+def _structure_at(text: Text, lines: Sequence[tuple[int, int]], number: int) -> tuple[Sequence[TextBlock], int] | None:
+    """Return the blocks of the structure that starts at a line, in a fence or up to an empty line, and the number of the next line."""
+    first = text.chars[slice(*lines[number])]
+    fenced = bool(_FENCE.match(first))
+    above = text.chars[slice(*lines[number - 1])].strip() if number else ""
+    if not fenced and (not first.strip() or (above and not above.endswith(":") and not _FENCE.match(above))):
+        return None
+    start = stop = number + fenced
+    while stop < len(lines):
+        line = text.chars[slice(*lines[stop])]
+        if _FENCE.match(line) or not (fenced or line.strip()):
+            break
+        stop += 1
+    if stop == start or (fenced and len(first.strip().strip("`~").split()) > 1):
+        return None
+    blocks = _structured(text, lines[start][0], lines[stop - 1][1])
+    return (blocks, stop + fenced) if blocks is not None else None
+
+
+def _structured(text: Text, start: int, end: int) -> list[TextBlock] | None:
+    """Return a block for each value and row of a part of a text that is one structure, or ``None``."""
+    part = text.part(start, end)
+    found = structure(part.chars)
+    return None if found is None else [TextBlock(_of_part(part, each), BlockKind.DATA) for each in found]
+
+
+def _of_part(text: Text, part: StructurePart) -> Text:
+    if isinstance(part, KeyedValue):
+        value = text.cut(part.start, part.end)
+        return joined([_label_at(part.label, value), value], ": ") if part.label else value
+    cells = [(each.label, text.cut(each.start, each.end)) for each in part.cells]
+    return joined(
+        [joined([_label_at(head, cell), cell], ": ") if n else cell for n, (head, cell) in enumerate(cells)], "; "
+    )
 
 
 def _lead(line: str) -> str:
@@ -253,6 +299,7 @@ def _json_blocks(text: Text) -> list[TextBlock] | None:
         return None
     blocks: list[TextBlock] = []
     places = _places(text.chars)
+    before: tuple[str, ...] = ()
     for path, leaf in _leaves(document):
         start, end = next(places) if leaf is not None else (0, 0)
         value = _literal(text, start, end)
@@ -261,7 +308,12 @@ def _json_blocks(text: Text) -> list[TextBlock] | None:
             blocks += [TextBlock(label, BlockKind.TITLE)] if path else []
             blocks += list(_prose_blocks(value))
         else:
-            blocks.append(TextBlock(joined([label, value], ": ") if path else value, BlockKind.DATA))
+            behind = bool(path) and path == before and _NUMERAL.fullmatch(value.chars) is not None
+            if behind and _FIGURES.search(blocks[-1].text.chars):
+                blocks[-1] = replace(blocks[-1], text=joined([blocks[-1].text, value], ", "))  # [0, 2] is one value
+            else:
+                blocks.append(TextBlock(joined([label, value], ": ") if path else value, BlockKind.DATA))
+        before = path
     return blocks
 
 

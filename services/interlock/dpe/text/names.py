@@ -25,6 +25,7 @@ TITLES = word_set(
 COMPANY_FORMS = word_set(
     "inc incorporated corp corporation ltd limited llc llp plc gmbh ag sa se nv bv co company group holdings holding"
 )
+_LONGEST_SHORT_HEAD = 4
 _INNER = word_set("of de da di du des del della van von der den la le el al bin ibn for zu ter dos")
 _LONGEST_UNIT = 2
 _PRODUCT_TAILS = ("ql", "sql", "db", "js", "mq")
@@ -267,3 +268,12 @@ def shorter_names(words: Sequence[str]) -> Iterator[tuple[str]]:
         short = words[0].removesuffix(tail)
         if short != words[0] and len(short) >= _SHORTEST_PRODUCT:
             yield (short,)
+
+
+def is_short_head(tokens: Sequence[Lexeme], first: int, last: int) -> bool:
+    """Whether a word of few letters is the whole head of a column, *Pts: 6* or *Pos; Team; Pts*, and so no name of a thing."""
+    if last - first != 1 or len(tokens[first].text) > _LONGEST_SHORT_HEAD or tokens[first].text.isupper():
+        return False
+    before, after, cell = (at(tokens, first - 1).text, at(tokens, last).text, at(tokens, last + 1))
+    in_head = before in {"", ";"} and after in {"", ";"} and before + after != ""
+    return in_head or (before in {"", ";"} and after == ":" and cell.kind == NUMBER)

@@ -12,6 +12,7 @@ from interlock.dpe.values.keys import read_key
 _FIELD = pattern(r"\s*([\p{L}\d][\p{L}\d _()$€£%/-]{0,60}?)\s*:\s+([^;:]{1,80})\s*")
 _CELL = pattern(r"\s*([^;:]{1,60}?)\s*:\s+([^;]{1,80}?)\s*")
 MOST_LABEL_WORDS = 6
+_MOST_VALUE_WORDS = 4
 
 
 def label_of(text: str) -> str | None:
@@ -27,6 +28,14 @@ def cells_of(text: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
     if not found or ":" in label or not label.strip() or any(each is None for each in found):
         return None
     return label.strip(), tuple((each[1], each[2]) for each in found if each is not None)
+
+
+def is_of_structure(text: str) -> bool:
+    """Whether a claim is a row, or a field with a value of few words, which is no sentence."""
+    if cells_of(text) is not None:
+        return True
+    label, colon, value = text.partition(": ")
+    return bool(colon) and len(label.split()) <= MOST_LABEL_WORDS and 0 < len(value.split()) <= _MOST_VALUE_WORDS
 
 
 def restated(text: str) -> str:

@@ -69,8 +69,8 @@ class Key:
 
     def written(self, value: str) -> str:
         """Return a value as text would state it: 412 as ``$412 million``, true as ``yes``."""
-        if value in {"true", "false"}:
-            return "yes" if value == "true" else "no"
+        if (low := value.lower()) in {"true", "false"}:
+            return "yes" if low == "true" else "no"
         if _NUMERAL.fullmatch(value) is None:
             return value
         if self.before or self.after:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from interlock.dpe.text.folding import fold
 from interlock.dpe.text.lexing import WORD, lex
@@ -85,6 +86,11 @@ def of_value(written: str) -> State | None:
 
 
 _MEANWHILE = word_set("still now currently already also again always presently")
+
+
+def awaits(words: Sequence[str]) -> bool:
+    """Whether words deny by waiting: *have yet to come in*, *are yet to be signed*."""
+    return any(one == "yet" and other == "to" for one, other in pairwise(words))
 
 
 def of_key(words: Sequence[str]) -> tuple[State | None, tuple[str, ...]]:

@@ -23,6 +23,10 @@ from interlock.dpe.comparison.distinct import distinct
         ),
         ("The north gate is closed", "the south gate is open"),
         ("Port 443 is open", "port 22 is closed"),
+        ("1; Club: Oakham; W: 3; Pts: 9", "2; Club: Selby; W: 2; Pts: 6"),
+        ("Tent; Size: small; Price: 40", "Tent; Size: large; Price: 70"),
+        ("9:45 court: 1", "11:30 court: 3"),
+        ("7702: 2025-02-03", "7705: 2025-02-09"),
     ],
 )
 def test_different_things(one, other):
@@ -37,6 +41,8 @@ def test_different_things(one, other):
     [
         ("The Harbour tariff costs €10 a day.", "The Harbour tariff costs €15 a day."),
         ("Revenue was $5 million.", "Revenue was $7 million."),
+        ("Tent; Price: 40", "Tent; Price: 70"),
+        ("2: it is open", "3: it is shut"),
         ("weight kg: 5", "weight kg: 6"),
         ("Buy: 80 g flour", "Buy: 100 g flour"),
         ("Note: the lamp weighs 2 kg.", "Summary: the lamp weighs 3 kg."),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from interlock.dpe.document import Distortion, NliScores
+from interlock.dpe.grounding import fidelity
 from interlock.dpe.grounding.attribution import NOTHING, ClaimEvidence
 from interlock.dpe.grounding.fidelity import distortions, flaws
 from tests.support.dpe import WordInference, claim, pipeline
@@ -171,3 +172,14 @@ async def test_another_sentence_of_the_premise_may_say_it(text, near, found):
     bent_claims = await distortions([claim(text)], evidence, Doubtful(), pipeline().language)
 
     assert bool(bent_claims) is found
+
+
+def test_a_key_states_no_value():
+    """A figure in the key of a field names it, and what stands under a year is a count; a changed value of the field is one still."""
+    moved = Distortion("NUMBER_CHANGED", "30 cm", "60cm", "f1")
+    dated = Distortion("DATE_SHIFTED", "2022", "1790", "f1")
+
+    assert fidelity._is_of_key(moved, "salt 60cm: 4%")
+    assert fidelity._is_of_key(dated, "members 2022: 1790")
+    assert not fidelity._is_of_key(Distortion("NUMBER_CHANGED", "5%", "4%", "f1"), "salt 60cm: 4%")
+    assert not fidelity._is_of_key(Distortion("DATE_SHIFTED", "1791", "1790", "f1"), "founded: 1790")

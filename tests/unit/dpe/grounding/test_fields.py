@@ -70,3 +70,50 @@ def test_the_row_is_the_one_that_the_object_names():
 def test_a_faithful_object_is_left_alone(answer):
     """Copied under the same keys, computed under a new one, shortened; or of another thing."""
     assert found(TICKET, answer) == []
+
+
+ROOMS = (
+    '{"bookings": [{"ref": "K1", "guest": "Ana Ruiz", "room": "Fern", "crew": ["Ole", "Mia"], "paid": true}, '
+    '{"ref": "K2", "guest": "Ben Oduya", "room": null, "crew": ["Ole", "Tess"], "paid": false}, '
+    '{"ref": "K3", "guest": "Cleo Park", "room": "Moss", "crew": ["Mia", "Ravi"], "paid": true}]}'
+)
+
+
+def test_fields_of_several_objects_are_those_of_each():
+    """A run of fields is cut where other names stand before the same keys; a neighbour's value is found, its own is not."""
+    run = (
+        "K1 guest: Ana Ruiz",
+        "K1 room: Fern",
+        "K1 paid: true",
+        "K3 guest: Cleo Park",
+        "K3 room: {}",
+        "K3 paid: true",
+    )
+
+    assert found(ROOMS, *(each.format("Moss") for each in run)) == []
+    assert found(ROOMS, *(each.format("Fern") for each in run)) == [("ENTITY_SUBSTITUTED", "Moss", "Fern")]
+
+
+def test_a_record_without_one_value_is_a_sibling_too():
+    """An object copies the record that it names, not another one that only lacks a value; members of a list are its own."""
+    run = ("ref: K3", "guest: Cleo Park", "room: Moss", "crew: Mia", "crew: Ravi")
+
+    assert found(ROOMS, *run) == []
+    assert found(ROOMS, *run[:-1], "crew: Tess") == [("ENTITY_SUBSTITUTED", "Mia and Ravi", "Tess")]
+
+
+def test_keys_of_one_object_that_end_alike_are_no_two_objects():
+    """*gross kg* and *net kg* are two fields of one load."""
+    load = '{"load": "L-5", "site": "Quay", "gross_kg": 900, "net_kg": 640}'
+
+    assert found(load, "load: L-5", "site: Quay", "gross kg: 900", "net kg: 640") == []
+    assert len(found(load, "load: L-5", "site: Quay", "gross kg: 640", "net kg: 900")) == 2
+
+
+def test_another_figure_under_the_very_key_is_found():
+    """A figure that the sources have elsewhere is no figure of this key; where a text speaks of the key, nothing is said."""
+    source = "app:\n  POOL_SIZE: 20\n  LOG_LEVEL: info\n  PORT: 80\n  MAX_OPEN: 64"
+    run = ("LOG LEVEL: info", "PORT: 80", "POOL SIZE: {}")
+
+    assert found(source, *(each.format(20) for each in run)) == []
+    assert found(source, *(each.format(64) for each in run)) == [("NUMBER_CHANGED", "20", "64")]

@@ -74,3 +74,13 @@ def test_claims_from_objects_and_rows_are_restated():
     assert label_of("The ship pays a fee of 5 euros and leaves: now") is None
     assert cells_of("Oslo; Fee: 5") == ("Oslo", (("Fee", "5"),))
     assert cells_of("He came; she left.") is None
+
+
+def test_what_a_database_prints_is_a_table():
+    """Crosses where the line below the head meets the columns, and *t* and *f* for what is true and false."""
+    printed = " code | reader  | paid\n------+---------+------\n L-41 | Ida Bo  | t\n L-42 | Jo Lunt | f\n(2 rows)"
+
+    assert [one.sentence for one in read(printed).records] == [
+        "code L-41, reader Ida Bo, paid yes.",
+        "code L-42, reader Jo Lunt, paid no.",
+    ]

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from interlock.dpe.grounding.recounting.recount import recounted
+from interlock.dpe.grounding.placing.recounting.recount import recounted
 
 ORDER = """{"order": "K-88", "items": [{"part": "hinge", "pieces": 4, "price_each": 3.25},
  {"part": "latch", "pieces": 6, "price_each": 2.40}, {"part": "handle", "pieces": 2, "price_each": 11.75}], "freight": 8.50}"""

@@ -23,3 +23,21 @@ def test_a_shifted_sentence_is_undone() -> None:
     shifted = codecs.encode("the keys are under the old mat", "rot13")
     text = Text(shifted, tuple(range(len(shifted))), tuple(range(1, len(shifted) + 1)))
     assert undisguised(text).chars == "the keys are under the old mat"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "HOST=a.example\nPORT=80\nTLS=true\nPOOL=4",
+        "code,pages\nA1,120\nB2,150\nC3,90",
+        "Guest: Ana\nRoom: 4\nNights: 2\nPaid: yes",
+    ],
+)
+def test_lines_of_a_structure_are_no_broken_sentence(lines: str) -> None:
+    """Short lines of keys or cells stay apart, while words that are broken over lines are joined."""
+    plain = Text(lines, tuple(range(len(lines))), tuple(range(1, len(lines) + 1)))
+    broken = "all the\nkeys are\nunder the\nold mat"
+    text = Text(broken, tuple(range(len(broken))), tuple(range(1, len(broken) + 1)))
+
+    assert undisguised(plain).chars == lines
+    assert undisguised(text).chars == broken.replace("\n", " ")

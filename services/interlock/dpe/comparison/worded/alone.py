@@ -12,7 +12,9 @@ from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.denials import has_negator
 from interlock.dpe.comparison.groupings.group import words_of
 from interlock.dpe.text.patterns import pattern
+from interlock.dpe.text.wordlists import word_set
 
+_COMPARING = word_set("below above under over beyond beneath exceeds exceeded missed reached passed failed")
 _BOTH = pattern(r"\bboth\b([^.;:]{1,60}?)\band\b([^.;:]{1,40})", ignore_case=True)
 _EITHER = pattern(r"\beither\b([^.;:]{1,60}?)\bor\b([^.;:]{1,40})", ignore_case=True)
 _OR = pattern(r"([^.,;:]{1,40})\bor\b([^.,;:]{1,40})", ignore_case=True)
@@ -138,7 +140,10 @@ def _alone(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
             rest = _words(clause) - one
             if len(rest) < _LEAST or _is_told(one, rest, evidence):
                 continue
+            compared = {word for word in clause.casefold().split() if word in _COMPARING}
             for source in evidence.passages:
+                if not compared <= set(source.text.casefold().split()):
+                    continue  # *only Mia is below the mark* says nothing of where the mark is
                 told = next((more for each in _CLAUSES.split(source.text) if (more := _more(one, rest, each))), "")
                 if told:
                     return Misbinding(CONTEXT_STRIPPED, "quantifier", told, said, source.text, source.fact_id)

@@ -19,6 +19,7 @@ from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.follows import following
 from interlock.dpe.grounding.placing.copied_rows import row_verdict
 from interlock.dpe.grounding.placing.derivations import derived
+from interlock.dpe.grounding.placing.fields import agreeing_fields
 from interlock.dpe.grounding.placing.keyed import other_amounts
 from interlock.dpe.grounding.placing.misplaced import (
     findings,
@@ -123,6 +124,7 @@ def settle(
     tabular = {scope.text for scope in known.all if scope.slots}
     reckonings: dict[str, Reckoning] = {}
     read_now = [claim for claim in claims[:MOST_CLAIMS] if not evidence[claim.claim_id].copied]
+    fields = agreeing_fields(claims[:MOST_CLAIMS], known) if envelope.cut.records else {}
     told = verdicts(read_now, sentences, envelope, known, query, titles=titles)
     for claim in claims[:MOST_CLAIMS]:
         if cancelled():
@@ -144,7 +146,7 @@ def settle(
             claim,
         )
         follows = pinned(claim, envelope.facts).with_(following(claim, envelope.facts, f"{query} {own}"))
-        settled = with_row(with_pins(settled, follows), row_verdict(claim, known))
+        settled = with_row(with_pins(settled, follows), fields.get(claim.claim_id) or row_verdict(claim, known))
         settled = with_told(settled, told.get(claim.claim_id, RecordVerdict()), claim)
         if settled is not None:
             reckonings[claim.claim_id] = settled

@@ -37,9 +37,28 @@ def exchanged_cells(told: Sequence[Column], known: Scopes) -> dict[str, tuple[Di
     """Return the cells of an answer's rows whose value the sources surely give to another row, and another value to theirs."""
     found: dict[str, list[Distortion]] = {}
     for column in told:
+        if _is_of_a_route(column, told):
+            continue
         for claim_id, distortion in _of_column(column, known):
             found.setdefault(claim_id, []).append(distortion)
     return {name: tuple(each) for name, each in found.items()}
+
+
+def _is_of_a_route(column: Column, told: Sequence[Column]) -> bool:
+    """Whether another column gives the same names values of this one too: *from* and *to*, which an order of words does not tell apart."""
+    names = {cell.name for cell in column.cells}
+    values = {cell.value.casefold() for cell in column.cells if any(map(str.isalpha, cell.value))}
+    return any(
+        other is not column
+        and names == {cell.name for cell in other.cells}
+        and values & {cell.value.casefold() for cell in other.cells} - _names_of(column)
+        for other in told
+    )
+
+
+def _names_of(column: Column) -> set[str]:
+    """Return the names of the rows of a column, which a column of names repeats."""
+    return {cell.name.casefold() for cell in column.cells}
 
 
 def _of_column(column: Column, known: Scopes) -> Iterator[tuple[str, Distortion]]:

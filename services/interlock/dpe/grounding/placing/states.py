@@ -112,7 +112,11 @@ def _judged(clause: _Clause, text: str, held: Sequence[_Held], known: Scopes) ->
     if field is None or _strange(clause, field) > _MOST_STRANGE:
         return None
     found = states.of_words(clause.words)
-    denied = sum(map(is_negation, clause.words)) + sum(_denies_key(word, field) for word in clause.words)
+    denied = (
+        sum(map(is_negation, clause.words))
+        + states.awaits(clause.words)
+        + sum(_denies_key(word, field) for word in clause.words)
+    )
     if field.state is None:
         return _of_absent(field, clause, {each.family for each in found}, denied)
     return _of_state(field, field.state, clause, found, denied)

@@ -23,12 +23,13 @@ from interlock.dpe.grounding.doubt import is_denied
 from interlock.dpe.grounding.placing import from_lines
 from interlock.dpe.grounding.placing.calculated import UNSURE
 from interlock.dpe.grounding.placing.near import MOST_TEXT, Near, Told, compounds, converts, values_of, weighs
+from interlock.dpe.grounding.placing.reaches.codes import is_of_code
 from interlock.dpe.grounding.placing.reaches.parts import is_part, is_times
 from interlock.dpe.grounding.placing.reaches.rest import is_rest_or_sum
 from interlock.dpe.grounding.placing.reaches.supposing import is_supposed
 from interlock.dpe.grounding.placing.reaches.unheard import is_unheard
+from interlock.dpe.grounding.placing.recounting.answers import changed_but_made, without_made
 from interlock.dpe.grounding.placing.wholes.of_list import AVERAGE, TOTAL
-from interlock.dpe.grounding.recounting.answers import changed_but_made, without_made
 from interlock.dpe.request import Request
 from interlock.dpe.text.tongues import is_day_of_month
 from interlock.dpe.text.wordlists import word_set
@@ -231,7 +232,7 @@ def _left(
     own = read(claim.text).values
     for text in texts:
         values = [value for value in own if value.text == text] or list(read(text).values)
-        if not values or is_day_of_month(text, claim.text):
+        if not values or is_day_of_month(text, claim.text) or is_of_code(values, claim.text):
             yield text
             continue
         said = [each for _, group, _ in (near.told.said if near.told else ()) for each in group]

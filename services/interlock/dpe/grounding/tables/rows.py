@@ -15,6 +15,7 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 _SIZE = pattern(r"\s*\([nN] ?= ?\d[\d,]{0,12}\)")
 """How many a column is of, which is no part of its name: *Placebo (n = 121)*."""
 _DELIMITERS = (",", ";", "\t")
+_BOOLEANS = {"t": "true", "f": "false"}
 _OF_TIMES = frozenset({"month", "day", "weekday", "date", "period"})
 _NAMES = (
     "January February March April May June July August September October November December"
@@ -25,8 +26,8 @@ _IN_FULL = {name[:size].casefold(): name for name in _NAMES.split() for size in 
 
 
 def _is_rule(line: str) -> bool:
-    """Whether a line is the one of dashes below the head of a table."""
-    return "-" in line and set(line) <= set("-:|+ \t\r")
+    """Whether a line is the one of dashes below the head of a table, with bars or with crosses where columns meet."""
+    return "-" in line and ("|" in line or "+" in line) and set(line) <= set("-:|+ \t\r")
 
 
 def of_tables(content: str) -> ReadSource:
@@ -36,23 +37,27 @@ def of_tables(content: str) -> ReadSource:
     rest: list[str] = []
     number = 0
     while number < len(lines):
-        if (
-            number + 2 < len(lines)
-            and "|" in lines[number]
-            and set("|+") & set(lines[number + 1])
-            and _is_rule(lines[number + 1])
-        ):
+        if number + 2 < len(lines) and "|" in lines[number] and _is_rule(lines[number + 1]):
             head = _cells(lines[number])
             number += 2
+            body: list[list[str]] = []
             while number < len(lines) and "|" in lines[number]:
-                records.append(as_record(head, _cells(lines[number])))
+                body.append(_cells(lines[number]))
                 number += 1
+            records += [as_record(head, cells) for cells in _with_booleans(body)]
         else:
             rest.append(lines[number])
             number += 1
     if not 0 < len(records) <= MOST_RECORDS:
         return ReadSource((), content)
     return ReadSource(tuple(record for record in records if record.fields), "\n".join(rest))
+
+
+def _with_booleans(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """Return rows with *true* and *false* for the *t* and *f* of columns that have nothing else, as a database prints them."""
+    width = min((len(row) for row in rows), default=0)
+    columns = {place for place in range(width) if {row[place] for row in rows} == set(_BOOLEANS)}
+    return [[_BOOLEANS[cell] if place in columns else cell for place, cell in enumerate(row)] for row in rows]
 
 
 def _cells(line: str) -> list[str]:
@@ -67,7 +72,7 @@ def as_record(head: Sequence[str], cells: Sequence[str]) -> Record:
     own = bool(first.before or first.after) and not (head and head[0])
     fields = []
     for place, cell in enumerate(cells):
-        if not cell:
+        if not cell or cell == "NULL":  # as a database prints what has no value
             continue
         key = read_key(head[place]) if place < len(head) else Key("")
         value = _IN_FULL.get(cell.casefold(), cell) if key.noun.casefold() in _OF_TIMES else cell

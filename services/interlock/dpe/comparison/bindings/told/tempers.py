@@ -48,7 +48,9 @@ def must_not(chain: list[Any]) -> bool:
 def denied_before(verb: Any, *, shares: bool) -> int:
     """Return whether a coordinated verb is denied by the one before it: *is not sold or lent*, *neither sold nor lent*."""
     joins = {c.lower_ for c in verb.head.children if c.dep_ in {"cc", "preconj"} and c.i < verb.i}
-    if "than" in joins and any(c.lower_ == "than" and c.i and c.nbor(-1).lower_ == "rather" for c in verb.head.children):
+    if "than" in joins and any(
+        c.lower_ == "than" and c.i and c.nbor(-1).lower_ == "rather" for c in verb.head.children
+    ):
         return 1  # cancelled rather than postponed
     if "nor" in joins:
         return int(not denying.denials_of(verb))

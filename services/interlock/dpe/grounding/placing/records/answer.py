@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from interlock.dpe.comparison.cues import ENTITY_SUBSTITUTED
@@ -14,8 +14,8 @@ from interlock.dpe.grounding.placing.records.grids import grids
 from interlock.dpe.grounding.placing.records.held import HeldValue
 from interlock.dpe.grounding.placing.records.told import RecordVerdict, ToldRow
 from interlock.dpe.grounding.placing.records.words import content, tokens
-from interlock.dpe.grounding.placing.scopes import Scopes
-from interlock.dpe.values.cells import cells_of
+from interlock.dpe.grounding.placing.scopes import Scopes, stems_of
+from interlock.dpe.values.cells import cells_of, is_of_structure
 
 _LONGEST_ITEM = 6
 
@@ -48,7 +48,7 @@ def verdicts(
                 found |= _of_claims(members, RecordVerdict(tuple(of_objects(text, own))))
             else:
                 lists.add(text, members[0], title=members[0].claim_id in titles)
-                found |= _of_claims(members, told.of_sentence(text))
+                found |= _of_claims(members, _of_its_key(text, told.of_sentence(text), known))
         for heading, items in lists.done():
             listed = told.of_sentence(f"{heading}: {', '.join(text for text, _ in items[:-1])} and {items[-1][0]}")
             strange = tuple(one for one in listed.moved if one.type == ENTITY_SUBSTITUTED)
@@ -56,6 +56,17 @@ def verdicts(
                 if verdict.moved and not found[name].moved:
                     found[name] = verdict
     return found
+
+
+def _of_its_key(text: str, verdict: RecordVerdict, known: Scopes) -> RecordVerdict:
+    """Return what is said of a text; of a field of an object only what is of its own key: *Ida loan code: 311* denies no *renewed: yes*."""
+    key, colon, _ = text.partition(": ")
+    own = stems_of(key)
+    if not (colon and verdict.moved and is_of_structure(text)):
+        return verdict
+    if not any(slot.noun and slot.noun <= own for scope in known.all for slot in scope.slots):
+        return verdict
+    return replace(verdict, moved=tuple(one for one in verdict.moved if not one.slot or stems_of(one.slot) & own))
 
 
 @dataclass

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from interlock.dpe.grounding.recounting.grid import Figure, GridRow, words_of
-from interlock.dpe.grounding.recounting.instants import DAY, Instant
-from interlock.dpe.grounding.recounting.sheet import Sheet
+from interlock.dpe.grounding.placing.recounting.grid import Figure, GridRow, words_of
+from interlock.dpe.grounding.placing.recounting.instants import DAY, Instant
+from interlock.dpe.grounding.placing.recounting.sheet import Sheet
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.numerals import UNITS
 from interlock.dpe.values.units import TIME

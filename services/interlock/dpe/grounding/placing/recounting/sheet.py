@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from interlock.dpe.grounding.recounting.grid import (
+from interlock.dpe.grounding.placing.recounting.grid import (
     Figure,
     GridCell,
     GridRow,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.cues import MAGNITUDE_ALTERED, NUMBER_CHANGED
 from interlock.dpe.document import Claim, Distortion
-from interlock.dpe.grounding.recounting.recount import recounted
+from interlock.dpe.grounding.placing.recounting.recount import recounted
 from interlock.dpe.request import Request
 from interlock.dpe.values.extraction import read
 

@@ -13,11 +13,18 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from interlock.dpe.grounding.recounting import clocks, totals
-from interlock.dpe.grounding.recounting.grid import Figure, GridCell, GridRow, figures_of, words_of
-from interlock.dpe.grounding.recounting.instants import Instant, apart, instants_of
-from interlock.dpe.grounding.recounting.sheet import Sheet
-from interlock.dpe.grounding.recounting.steps import counted_as, digits_of, is_converted, is_made, is_one_of, of_row
+from interlock.dpe.grounding.placing.recounting import clocks, totals
+from interlock.dpe.grounding.placing.recounting.grid import Figure, GridCell, GridRow, figures_of, words_of
+from interlock.dpe.grounding.placing.recounting.instants import Instant, apart, instants_of
+from interlock.dpe.grounding.placing.recounting.sheet import Sheet
+from interlock.dpe.grounding.placing.recounting.steps import (
+    counted_as,
+    digits_of,
+    is_converted,
+    is_made,
+    is_one_of,
+    of_row,
+)
 from interlock.dpe.values.units import PERCENT, TIME
 
 MOST_TARGETS = 120

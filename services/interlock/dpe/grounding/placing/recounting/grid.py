@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from interlock.dpe.grounding.placing.near import values_of
-from interlock.dpe.grounding.recounting.instants import Instant, instants_of
+from interlock.dpe.grounding.placing.recounting.instants import Instant, instants_of
 from interlock.dpe.grounding.tables import records
 from interlock.dpe.grounding.tables.record import Field, Record
 from interlock.dpe.text.memory.remembered import LONG, remembered

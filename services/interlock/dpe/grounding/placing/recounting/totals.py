@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
-from interlock.dpe.grounding.recounting.grid import Figure, GridCell, GridRow, words_of
-from interlock.dpe.grounding.recounting.sheet import Table
-from interlock.dpe.grounding.recounting.steps import counted_as
+from interlock.dpe.grounding.placing.recounting.grid import Figure, GridCell, GridRow, words_of
+from interlock.dpe.grounding.placing.recounting.sheet import Table
+from interlock.dpe.grounding.placing.recounting.steps import counted_as
 from interlock.dpe.values.units import PERCENT
 
 TOTALS = words_of(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
-from interlock.dpe.grounding.recounting.grid import KELVIN, Figure
+from interlock.dpe.grounding.placing.recounting.grid import KELVIN, Figure
 from interlock.dpe.values.reckoning.chains import BY_CHANCE
 from interlock.dpe.values.units import PERCENT, TEMPERATURE, TIMES
 
