@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from interlock.dpe.grounding.placing.recounting.grid import Figure, GridRow, words_of
+from interlock.dpe.grounding.placing.recounting.grid import Figure, SheetRow, words_of
 from interlock.dpe.grounding.placing.recounting.instants import DAY, Instant
 from interlock.dpe.grounding.placing.recounting.sheet import Sheet
 from interlock.dpe.text.patterns import pattern
@@ -23,7 +23,7 @@ _NEGATIVE = frozenset({"-", "−"})
 
 
 def follows(
-    target: Instant, row: GridRow, words: frozenset[str], sheet: Sheet, told: Callable[[Instant], bool]
+    target: Instant, row: SheetRow, words: frozenset[str], sheet: Sheet, told: Callable[[Instant], bool]
 ) -> bool:
     """Whether a day or time is another one of its row, or of the row of the sources that it names, and a period away."""
     groups = sheet.nearest(words, row.about)
@@ -50,11 +50,11 @@ def _is(target: Instant, made: Instant | None) -> bool:
     return made is not None and target.agrees(made)
 
 
-def _instants(rows: Sequence[GridRow]) -> list[Instant]:
+def _instants(rows: Sequence[SheetRow]) -> list[Instant]:
     return [each for row in rows for cell in row.cells for each in cell.instants]
 
 
-def _periods(rows: Sequence[GridRow]) -> Iterator[float]:
+def _periods(rows: Sequence[SheetRow]) -> Iterator[float]:
     """Yield the periods of rows, in seconds: those with a unit of time, and counts under a key of days, nights or weeks."""
     for row in rows:
         for cell in row.cells:

@@ -63,7 +63,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class GridCell:
+class SheetCell:
     """The words of a key and of a value, and the figures and instants of the value."""
 
     key: frozenset[str]
@@ -74,12 +74,12 @@ class GridCell:
 
 
 @dataclass(frozen=True)
-class GridRow:
+class SheetRow:
     """A row. ``about`` are the words of the objects around it; ``table`` is what it is a row of; prose is of no table."""
 
     table: str
     about: frozenset[str]
-    cells: tuple[GridCell, ...]
+    cells: tuple[SheetCell, ...]
     text: str
 
     @property
@@ -100,14 +100,14 @@ def _root(word: str) -> str:
     return word if found.startswith("±") else found
 
 
-def grid_of(text: str) -> tuple[GridRow, ...]:
+def grid_of(text: str) -> tuple[SheetRow, ...]:
     """Return the rows of a text: of its blocks of data, and each sentence and line around them."""
     return _grid(text[:_MOST_CHARACTERS])
 
 
 @remembered(bytes_a_character=60, from_length=LONG)
-def _grid(text: str) -> tuple[GridRow, ...]:
-    rows: list[GridRow] = []
+def _grid(text: str) -> tuple[SheetRow, ...]:
+    rows: list[SheetRow] = []
     for place, part in enumerate(_parts(text)):
         found, rest = _read(part)
         rows += [_of_record(record, f"{place}") for record in found]
@@ -163,30 +163,30 @@ def _of_tuples(written: str) -> str | None:
     return "\n".join([found[1].replace(" ", ""), *(",".join(f'"{cell.strip()}"' for cell in line) for line in lines)])
 
 
-def _of_record(record: Record, table: str) -> GridRow:
+def _of_record(record: Record, table: str) -> SheetRow:
     about = frozenset[str]().union(*(words_of(field.stated) for field in record.subject))
     kind = f"{record.kind} {sorted(field.key.noun for field in record.subject)}"
-    return GridRow(f"{table} {kind}", about, tuple(_cell(field) for field in record.fields), record.sentence)
+    return SheetRow(f"{table} {kind}", about, tuple(_cell(field) for field in record.fields), record.sentence)
 
 
-def _cell(field: Field) -> GridCell:
-    return GridCell(
+def _cell(field: Field) -> SheetCell:
+    return SheetCell(
         words_of(field.key.noun), field.value, words_of(field.value), figures_of(field.value), instants_of(field.value)
     )
 
 
-def _of_lines(text: str, table: str) -> Iterator[GridRow]:
+def _of_lines(text: str, table: str) -> Iterator[SheetRow]:
     for line in _SENTENCE.split(text):
         if line.strip():
-            yield GridRow(table, frozenset(), (_of_line(line),), line)
+            yield SheetRow(table, frozenset(), (_of_line(line),), line)
 
 
-def _of_line(line: str) -> GridCell:
+def _of_line(line: str) -> SheetCell:
     """Return a line as a cell: under its key where it is one field, else under none."""
     label = label_of(line)
     key = read_key(label) if label is not None else None
     value = line if key is None else key.written(line.partition(":")[2].strip())
-    return GridCell(
+    return SheetCell(
         words_of(key.noun) if key else frozenset(), value, words_of(value), figures_of(value), instants_of(value)
     )
 

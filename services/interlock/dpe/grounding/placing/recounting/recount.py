@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from interlock.dpe.grounding.placing.recounting import clocks, totals
-from interlock.dpe.grounding.placing.recounting.grid import Figure, GridCell, GridRow, figures_of, words_of
+from interlock.dpe.grounding.placing.recounting.grid import Figure, SheetCell, SheetRow, figures_of, words_of
 from interlock.dpe.grounding.placing.recounting.instants import Instant, apart, instants_of
 from interlock.dpe.grounding.placing.recounting.sheet import Sheet
 from interlock.dpe.grounding.placing.recounting.steps import (
@@ -35,11 +35,11 @@ _SHORT = 3
 
 
 @dataclass(frozen=True)
-class Place:
+class ToldPlace:
     """A figure or an instant of an answer where it stands."""
 
-    row: GridRow
-    cell: GridCell
+    row: SheetRow
+    cell: SheetCell
     figure: Figure | None
     instant: Instant | None = None
 
@@ -57,7 +57,7 @@ class _Recount:
     """One answer, and what of it is not settled yet."""
 
     sheet: Sheet
-    places: dict[str, list[Place]]
+    places: dict[str, list[ToldPlace]]
     open: set[str] = field(default_factory=set)
 
     def known(self, figure: Figure) -> bool:
@@ -71,7 +71,7 @@ class _Recount:
     def __post_init__(self) -> None:
         self._refresh()
 
-    def _unsettled(self) -> Iterator[Place]:
+    def _unsettled(self) -> Iterator[ToldPlace]:
         return (place for text in self.open for place in self.places[text])
 
     def _refresh(self) -> None:
@@ -87,12 +87,12 @@ class _Recount:
             if not made:
                 return
 
-    def _follows(self, place: Place) -> bool:
+    def _follows(self, place: ToldPlace) -> bool:
         if place.instant is not None:
             return clocks.follows(place.instant, place.row, place.context, self.sheet, self.told)
         return place.figure is not None and self._is_counted(place.figure, place)
 
-    def _is_counted(self, target: Figure, place: Place) -> bool:
+    def _is_counted(self, target: Figure, place: ToldPlace) -> bool:
         own = [
             each
             for cell in place.row.cells
@@ -107,7 +107,7 @@ class _Recount:
         return self._of_a_row(target, own, groups, place) or self._is_total(target, place)
 
     def _is_converted(
-        self, target: Figure, place: Place, own: Sequence[Figure], groups: Sequence[Sequence[GridRow]]
+        self, target: Figure, place: ToldPlace, own: Sequence[Figure], groups: Sequence[Sequence[SheetRow]]
     ) -> bool:
         near = [cell for group in groups if len(group) == 1 for row in group for cell in row.cells]
         rows = (row for table in self.sheet.tables for row in table.rows)
@@ -116,7 +116,7 @@ class _Recount:
         chosen = [cell for cell in near if cell.key & place.cell.key] or [*near, *keyed]
         return is_converted(target, [*own, *(each for cell in chosen for each in cell.figures)])
 
-    def _is_time(self, target: Figure, place: Place, groups: Sequence[Sequence[GridRow]]) -> bool:
+    def _is_time(self, target: Figure, place: ToldPlace, groups: Sequence[Sequence[SheetRow]]) -> bool:
         """Whether a duration lies between two instants of its row, or of a row of the sources that it names."""
         if target.unit != TIME:
             return False
@@ -128,7 +128,7 @@ class _Recount:
         return False
 
     def _of_a_row(
-        self, target: Figure, own: Sequence[Figure], groups: Sequence[Sequence[GridRow]], place: Place
+        self, target: Figure, own: Sequence[Figure], groups: Sequence[Sequence[SheetRow]], place: ToldPlace
     ) -> bool:
         rows = [[], *([row] for group in groups for row in group)]
         if not place.cell.key:  # what a sentence makes of sentences is for the rules of prose
@@ -144,7 +144,7 @@ class _Recount:
                 return True
         return False
 
-    def _is_total(self, target: Figure, place: Place) -> bool:
+    def _is_total(self, target: Figure, place: ToldPlace) -> bool:
         words = place.context | place.row.about
         if not (words & totals.TOTALS or digits_of(target) >= _EXACT or place.cell.key == frozenset()):
             return False
@@ -159,7 +159,7 @@ class _Recount:
                 else {cell.key for row in rows for cell in row.cells if cell.figures}
             )
             for key in keys - {frozenset()}:
-                cell = GridCell(key, "", frozenset(), (), ())
+                cell = SheetCell(key, "", frozenset(), (), ())
                 sums += totals.of_column(target, cell, rows, words | place.row.words, self.known)
         sums += self._of_nested(place)
         if is_one_of(target, [*beside, *sums]):
@@ -171,7 +171,7 @@ class _Recount:
         ]
         return is_made(target, made) or is_made(target, self._with_more(target, place, [*sums, *made]))
 
-    def _with_more(self, target: Figure, place: Place, sums: Sequence[float]) -> Iterator[float]:
+    def _with_more(self, target: Figure, place: ToldPlace, sums: Sequence[float]) -> Iterator[float]:
         """Yield sums with one more field of their object, or with a rate of the sources: with shipping, less a discount, with tax."""
         own = [each for cell in place.row.cells for each in cell.figures if each.stated != target.stated]
         more = [counted_as(each, target) for each in own if self.known(each) and each.unit != PERCENT]
@@ -180,7 +180,7 @@ class _Recount:
             yield from (one + sign * each for each in more for sign in (1, -1))
             yield from (one * scale for each in rates for scale in (each, 1 + each, 1 - each))
 
-    def _of_nested(self, place: Place) -> Iterator[float]:
+    def _of_nested(self, place: ToldPlace) -> Iterator[float]:
         """Yield the sum of the totals of the objects inside the object of a figure."""
         found: dict[frozenset[str], list[Figure]] = {}
         for row in self.sheet.answer:
@@ -195,7 +195,7 @@ class _Recount:
         )
 
 
-def _is_stated_otherwise(target: Figure, place: Place, groups: Sequence[Sequence[GridRow]]) -> bool:
+def _is_stated_otherwise(target: Figure, place: ToldPlace, groups: Sequence[Sequence[SheetRow]]) -> bool:
     """Whether the row that is named has another figure under the very key: only that one counts, not what others make."""
     named = [row for group in groups if len(group) == 1 for row in group]
     figures = (each for row in named for cell in row.cells if cell.key == place.cell.key for each in cell.figures)
@@ -237,11 +237,11 @@ def recounted(untold: Collection[str], answers: Sequence[str], sources: Sequence
     return Recounted(frozenset(made | measured), frozenset(firm))
 
 
-def _is_keyed_total(place: Place) -> bool:
+def _is_keyed_total(place: ToldPlace) -> bool:
     return place.figure is not None and bool(place.cell.key & totals.TOTALS)
 
 
-def _is_numbered(place: Place, text: str) -> bool:
+def _is_numbered(place: ToldPlace, text: str) -> bool:
     """Whether a source has a key and its number in one word: ``"line": 2`` for line2."""
     if place.figure is None or len(place.cell.key) != 1:
         return False
@@ -255,7 +255,7 @@ def _measured(unit: str, figure: str, answers: Sequence[str]) -> bool:
     return any(found) and all(len(re.findall(rf"\b{re.escape(unit)}\b", text)) <= 1 for text in answers)
 
 
-def _places(text: str, sheet: Sheet) -> Iterator[Place]:
+def _places(text: str, sheet: Sheet) -> Iterator[ToldPlace]:
     """Yield where a figure stands in an answer. A line of CSV that was read as one is all of its figures that no source states."""
     parts = next(csv.reader([text]), []) if "," in text else []
     if len(parts) > 1 and re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", text) is None:
@@ -268,13 +268,13 @@ def _places(text: str, sheet: Sheet) -> Iterator[Place]:
         for cell in row.cells:
             for figure in cell.figures:
                 if any(_is(figure, each) for each in figures):
-                    yield Place(row, cell, figure)
+                    yield ToldPlace(row, cell, figure)
             for instant in cell.instants:
                 if not figures and any(instant.text == each.text for each in instants):
-                    yield Place(row, cell, None, instant)
+                    yield ToldPlace(row, cell, None, instant)
 
 
-def _of_line(parts: Sequence[str], sheet: Sheet) -> Iterator[Place]:
+def _of_line(parts: Sequence[str], sheet: Sheet) -> Iterator[ToldPlace]:
     words = words_of(sheet.text)
     for row in sheet.answer:
         line = ",".join(cell.text for cell in row.cells)
@@ -287,10 +287,10 @@ def _of_line(parts: Sequence[str], sheet: Sheet) -> Iterator[Place]:
         for cell in own:
             for figure in cell.figures:
                 if round(abs(figure.stated), 6) not in sheet.stated:
-                    yield Place(row, cell, figure)
+                    yield ToldPlace(row, cell, figure)
 
 
-def _holds(cell: GridCell, part: str) -> bool:
+def _holds(cell: SheetCell, part: str) -> bool:
     return cell.text == part or any(_is(one, other) for one in cell.figures for other in figures_of(part))
 
 

@@ -10,8 +10,8 @@ from itertools import combinations
 
 from interlock.dpe.grounding.placing.recounting.grid import (
     Figure,
-    GridCell,
-    GridRow,
+    SheetCell,
+    SheetRow,
     figures_of,
     grid_of,
     words_of,
@@ -43,11 +43,11 @@ class Rule:
 class Table:
     """The rows of one table, log or list, and how many of them have each word."""
 
-    rows: tuple[GridRow, ...]
+    rows: tuple[SheetRow, ...]
     counts: Counter[str] = field(default_factory=Counter)
 
     @staticmethod
-    def of(rows: Sequence[GridRow]) -> Table:
+    def of(rows: Sequence[SheetRow]) -> Table:
         """Count the words of *rows*."""
         return Table(tuple(rows), Counter(word for row in rows for word in row.words))
 
@@ -61,10 +61,10 @@ class Table:
         """Whether its rows are sentences."""
         return any(row.text.rstrip().endswith(_ENDS) for row in self.rows)
 
-    def _with(self, word: str) -> list[GridRow]:
+    def _with(self, word: str) -> list[SheetRow]:
         return [row for row in self.rows if word in row.words]
 
-    def nearest(self, words: frozenset[str], about: frozenset[str] = frozenset()) -> list[GridRow]:
+    def nearest(self, words: frozenset[str], about: frozenset[str] = frozenset()) -> list[SheetRow]:
         """Return the rows that share the rarest words with *words*. A word of every row tells none from another.
 
         *about* are the words of the objects around, which count where the others leave several.
@@ -82,9 +82,9 @@ class Table:
         found = [row for score, row in scored if score > best - 1e-9] if best else []
         return found if len(found) <= MOST_ALIKE else []
 
-    def named(self, words: frozenset[str]) -> list[list[GridRow]]:
+    def named(self, words: frozenset[str]) -> list[list[SheetRow]]:
         """Return the parts of the table that *words* name by a value of a column: all rows of a queue, all that are enabled."""
-        parts: dict[tuple[frozenset[str], frozenset[str]], list[GridRow]] = {}
+        parts: dict[tuple[frozenset[str], frozenset[str]], list[SheetRow]] = {}
         for row in self.rows:
             for cell in row.cells:
                 sort = _sort_of(cell, words)
@@ -98,7 +98,7 @@ class Table:
         return [*kept, *(part for part in both if part)]
 
 
-def _sort_of(cell: GridCell, words: frozenset[str]) -> tuple[frozenset[str], frozenset[str]] | None:
+def _sort_of(cell: SheetCell, words: frozenset[str]) -> tuple[frozenset[str], frozenset[str]] | None:
     """Return what names the rows of a cell's kind, or ``None`` where *words* name none."""
     low = cell.text.strip().casefold()
     if low in _YES_TEXT | _NO_TEXT and cell.key:
@@ -113,7 +113,7 @@ def _sort_of(cell: GridCell, words: frozenset[str]) -> tuple[frozenset[str], fro
 class Sheet:
     """The tables of the sources and of an answer, and the clauses of the sources that have figures."""
 
-    answer: tuple[GridRow, ...]
+    answer: tuple[SheetRow, ...]
     tables: tuple[Table, ...]
     rules: tuple[Rule, ...]
     stated: frozenset[float]
@@ -124,7 +124,7 @@ class Sheet:
     def of(answers: Iterable[str], sources: Sequence[str]) -> Sheet:
         """Read an answer and its sources."""
         rows = [row for text in answers for row in grid_of(text)]
-        groups: dict[str, list[GridRow]] = {}
+        groups: dict[str, list[SheetRow]] = {}
         for place, text in enumerate(sources):
             for row in grid_of(text):
                 groups.setdefault(f"{place} {row.table}" if row.cells[0].key or "\n" in text else "prose", []).append(
@@ -145,11 +145,11 @@ class Sheet:
         """The percentages of the clauses of the sources."""
         return [each for rule in self.rules for each in rule.figures if each.unit == PERCENT][:_MOST_RULES]
 
-    def nearest(self, words: frozenset[str], about: frozenset[str] = frozenset()) -> list[list[GridRow]]:
+    def nearest(self, words: frozenset[str], about: frozenset[str] = frozenset()) -> list[list[SheetRow]]:
         """Return of each table of the sources the rows that *words* name."""
         return [found for table in self.tables if (found := table.nearest(words, about))]
 
-    def rules_for(self, rows: Sequence[GridRow], words: frozenset[str]) -> list[Figure]:
+    def rules_for(self, rows: Sequence[SheetRow], words: frozenset[str]) -> list[Figure]:
         """Return the figures of the clauses that may hold for a row: none that names what another row has instead."""
         own = words.union(*(row.words for row in rows))
         others = self._others(rows)
@@ -158,7 +158,7 @@ class Sheet:
         ranked = sorted(chosen, key=lambda rule: -len(rule.words & own))
         return [figure for rule in ranked for figure in rule.figures][:_MOST_RULES]
 
-    def _others(self, rows: Sequence[GridRow]) -> _Others:
+    def _others(self, rows: Sequence[SheetRow]) -> _Others:
         """Return the words of the cells that other rows have in the columns of a row, and this one has not."""
         values: set[str] = set()
         own = frozenset[str]().union(*(row.words for row in rows))

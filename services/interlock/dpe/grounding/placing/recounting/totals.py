@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
-from interlock.dpe.grounding.placing.recounting.grid import Figure, GridCell, GridRow, words_of
+from interlock.dpe.grounding.placing.recounting.grid import Figure, SheetCell, SheetRow, words_of
 from interlock.dpe.grounding.placing.recounting.sheet import Table
 from interlock.dpe.grounding.placing.recounting.steps import counted_as
 from interlock.dpe.values.units import PERCENT
@@ -17,12 +17,12 @@ _MOST_COLUMNS = 8
 Known = Callable[[Figure], bool]
 
 
-def is_total(row: GridRow) -> bool:
+def is_total(row: SheetRow) -> bool:
     """Whether a row of a table is the one of its totals."""
     return bool(words_of(row.cells[0].text) & TOTALS) if row.cells else False
 
 
-def beside(target: Figure, cell: GridCell, row: GridRow, known: Known) -> Iterator[float]:
+def beside(target: Figure, cell: SheetCell, row: SheetRow, known: Known) -> Iterator[float]:
     """Yield the sum of the other fields of an object, with and without those that are totals themselves."""
     others = [each for each in row.cells if each is not cell and len(each.figures) == 1]
     for group in (others, [each for each in others if not each.key & TOTALS]):
@@ -35,7 +35,7 @@ def beside(target: Figure, cell: GridCell, row: GridRow, known: Known) -> Iterat
 
 
 def of_column(
-    target: Figure, cell: GridCell, rows: Sequence[GridRow], words: frozenset[str], known: Known
+    target: Figure, cell: SheetCell, rows: Sequence[SheetRow], words: frozenset[str], known: Known
 ) -> Iterator[float]:
     """Yield the sums of the cells above a total, all of them, or those of the rows that its label names."""
     table = Table.of([row for row in rows if not is_total(row)])
@@ -54,7 +54,7 @@ def of_rows(target: Figure, table: Table, words: frozenset[str], known: Known) -
         yield from _of_part(target, part, known)
 
 
-def _of_part(target: Figure, part: Sequence[GridRow], known: Known) -> Iterator[float]:
+def _of_part(target: Figure, part: Sequence[SheetRow], known: Known) -> Iterator[float]:
     columns = _columns(target, part, known)
     sums = [sum(column) for _, column in columns if len(column) > 1]
     yield from sums
@@ -75,7 +75,7 @@ def _with_share(full: Sequence[tuple[str, list[float]]]) -> Iterator[tuple[tuple
         yield from ((one, other, share) for one, other in combinations(plain, 2))
 
 
-def _columns(target: Figure, part: Sequence[GridRow], known: Known) -> list[tuple[str, list[float]]]:
+def _columns(target: Figure, part: Sequence[SheetRow], known: Known) -> list[tuple[str, list[float]]]:
     """Return the columns of figures, by key; of lines without keys, by unit."""
     found: dict[tuple[frozenset[str], str], list[float]] = {}
     broken = set()
