@@ -116,7 +116,7 @@ def _acts_otherwise(its: Filler, mine: Filler, said: _Told, best: _Told, own: li
 
 def _is_record(sentence: ReadSentence) -> bool:
     """Whether a text is a row of a table or of fields, which are no clauses."""
-    return "|" in sentence.text or '":' in sentence.text
+    return sentence.record or "|" in sentence.text or '":' in sentence.text
 
 
 def _said_of(clause: SenseBag) -> frozenset[str]:

@@ -24,6 +24,7 @@ from interlock.dpe.inference.port import Inference
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.cells import is_of_structure
 
 SLOT = "name"
 WEIGHED = frozenset({"PERSON", "ORG", "LOC"})
@@ -179,7 +180,9 @@ async def names_of_others(
 
 
 def _is_weighed(claim: Claim, shown: ClaimEvidence) -> bool:
-    return not shown.copied and not shown.calculated and any(each.label in WEIGHED for each in claim.entities)
+    """Whether a claim names somebody or a place, in words of its own. Fields and rows are compared by key and cell."""
+    named = any(each.label in WEIGHED for each in claim.entities)
+    return named and not shown.copied and not shown.calculated and not is_of_structure(claim.text)
 
 
 def _asked(claim: Claim, shown: ClaimEvidence, sources: _Sources) -> _Asked:
