@@ -33,8 +33,8 @@ _LEAST_PAST, _MOST_PAST = 5, 29
 def read_quarter(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     """Read Q3 2025, 3Q25, third quarter of 2025, H1 2024, first half of 2024."""
     span, end = _quarter_span(tokens, index)
-    if span is None:
-        return None
+    if span is None or (at(tokens, end).low == "of" and at(tokens, end + 1).low in {"a", "an"}):
+        return None  # the last quarter of an hour is of no year
     stop = end
     while (
         at(tokens, stop).low in {"of", "the", "fiscal", "financial", "year", ",", "-", "'", "fy", "(", "ended"}

@@ -67,6 +67,7 @@ NO_DATES = [
     "from ten to twelve people",
     "at ten to twelve degrees",
     "a quarter to half",
+    "the final quarter of an hour",
     "1500 people",
     "$2024",
     "2,024 votes",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,13 +15,14 @@ from interlock.dpe.grounding.placing.recounting.grid import (
     grid_of,
     words_of,
 )
+from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.units import PERCENT
 
 MOST_ALIKE = 8
 _MOST_CATEGORIES = 4
 _MOST_RULES = 8
-_CLAUSE = re.compile(r"[,;:.!?]\s+|\s+(?:while|whereas|but)\s+")
+_CLAUSE = pattern(r"[,;:.!?]\s+|\s+(?:while|whereas|but)\s+")
 _ENDS = (".", "!", "?", ";")
 _ABOUT = 0.01
 _NO = word_set("not no without disabled off excluding except")
