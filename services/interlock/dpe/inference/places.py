@@ -32,9 +32,8 @@ _WEIGHT = 0.1
 
 @dataclass
 class PlaceLease:
-    """One lease: when it was taken, when it ends and for which caller, analyses under way, and their work, in seconds of the whole machine."""
+    """One lease: when it ends and for which caller, analyses under way, and their work, in seconds of the whole machine."""
 
-    taken_s: float
     expires_s: float
     who: str = ""
     judging: int = 0
@@ -76,7 +75,7 @@ class PlaceLedger:
             raise self._refused(found.wait_s(demand))
         RESERVED.labels("taken").inc()
         place_id = "place_" + secrets.token_hex(12)
-        self._held[place_id] = PlaceLease(self._at, self._at + min(lease_s, MOST_LEASE_S), who, away_since_s=self._at)
+        self._held[place_id] = PlaceLease(self._at + min(lease_s, MOST_LEASE_S), who, away_since_s=self._at)
         self._levels[who] = self._levels.get(who, 0.0) + 1
         self._tell()
         return place_id
@@ -128,7 +127,7 @@ class PlaceLedger:
             raise self._refused(self.capacity.wait_s(self.demand()))
         place_id = "without_" + secrets.token_hex(12)
         self._without.add(place_id)
-        self._held[place_id] = place = PlaceLease(self._at, self._at + MOST_LEASE_S)
+        self._held[place_id] = place = PlaceLease(self._at + MOST_LEASE_S)
         return place_id, place
 
     def _refused(self, wait_s: float) -> Refused:
