@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from interlock.dpe.text.lexing import NUMBER, WORD, Lexeme, at
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.dotted_times import read_dotted_clock
 from interlock.dpe.values.moments import DateRead, Moment, full_year, only, year_at
 from interlock.dpe.values.numerals import ORDINALS, TENS, UNITS, is_hyphen
 from interlock.dpe.values.periods import (
@@ -77,6 +78,7 @@ def read_date(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
             or _read_month_of_year(tokens, index)
             or read_clock(tokens, index)
             or read_spoken_clock(tokens, index)
+            or read_dotted_clock(tokens, index)
             or _read_day_first(tokens, index)
             or _read_first_of_days(tokens, index)
             or read_quarter(tokens, index)

@@ -165,7 +165,7 @@ def read_clock(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
         minute, end = int(minutes.text), index + 3
         if at(tokens, end).text == ":" and at(tokens, end + 1).glued and at(tokens, end + 1).kind == NUMBER:
             end += 2
-    half, end_of_half = _half_of_day(tokens, end)
+    half, end_of_half = half_of_day(tokens, end)
     if half is None and (timed or at(tokens, index - 1).low in _BEFORE_HOURS):
         half, end_of_half = _part_of_day(tokens, end, hour)
     if half is None or (timed and hour > _NOON_HOUR):
@@ -187,7 +187,7 @@ def read_spoken_clock(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     end = place + 1
     clocked = at(tokens, end).low == "o'clock"
     end += clocked
-    half, end_of_half = _half_of_day(tokens, end)
+    half, end_of_half = half_of_day(tokens, end)
     if half is None:
         half, end_of_half = _part_of_day(tokens, end, hour)
     told = clocked or place > index
@@ -234,7 +234,7 @@ def _part_of_day(tokens: Sequence[Lexeme], index: int, hour: int) -> tuple[int |
     return None, index
 
 
-def _half_of_day(tokens: Sequence[Lexeme], index: int) -> tuple[int | None, int]:
+def half_of_day(tokens: Sequence[Lexeme], index: int) -> tuple[int | None, int]:
     """Return 0 for a.m. and 12 for p.m., and the index after it."""
     low = at(tokens, index).low
     if low in {"am", "pm"} and at(tokens, index).text != "Am":
