@@ -58,6 +58,7 @@ ROTA = (
     "| Guide | Mon 12 May | Tue 13 May | Wed 14 May | Thu 15 May | Fri 16 May | Hours |\n|---|---|---|---|---|---|---|\n"
     "| Sunde | early | late | early | late | off | 31 |\n| Moe | off | late | late | late | early | 33.5 |"
 )
+CHOIR = ("The festival choir has 240 singers.", "163 singers are for the new hall and 77 are against it.")
 BAN = "After a full day without rain the court may be used again."
 
 CASES = [
@@ -77,6 +78,7 @@ CASES = [
     ((CLINIC,), "", "Be at the ear clinic by a quarter past ten with your card.", "Be at the ear clinic by a quarter to ten with your card."),
     ((PATCH,), "", "Version 2.5.1 is among the affected ones.", "Version 2.8.1 is among the affected ones."),
     ((ROTA,), "", "Sunde works four days in a row.", "Sunde works five days in a row."),
+    (CHOIR, "", "Of the 240 singers just over two thirds, 163, are for the new hall.", "Of the 240 singers just over three quarters, 163, are for the new hall."),
     ((BAN,), "", "The court may be used again after twenty-four hours without rain.", "The court may be used again after sixty hours without rain."),
 ]  # fmt: skip
 

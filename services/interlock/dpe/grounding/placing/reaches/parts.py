@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 
 from interlock.dpe.grounding.placing.near import Near, values_of
 from interlock.dpe.grounding.support import content_stems
@@ -29,6 +30,8 @@ _LEAST_SHARED = 2
 """Words that the dividing sentence shares with the claim's."""
 _MOST_PARTS, _MOST_COUNT = 12, 1000
 _EXACT = 0.005
+_LIKE, _ABOUT, _BEYOND = 0.02, 0.06, 1.15
+_MOST_OF_LINE = 6
 
 
 def is_part(value: Value, near: Near) -> bool:
@@ -46,6 +49,36 @@ def is_times(value: Value, source: str, others: Sequence[Value]) -> bool:
     counts = [each.amount for each in others if not each.unit and each.amount and 1 < each.amount <= _MOST_COUNT]
     own = [each.amount for each in read(source).values if each.unit == value.unit and each.amount]
     return any(abs(one * count - (value.amount or 0.0)) <= _EXACT * value.factor for one in own for count in counts)
+
+
+def is_share_of_two(value: Value, near: Near) -> bool:
+    """Whether a share in words is what two stated amounts of one kind make: *just over two thirds*, of 214 among 312.
+
+    Both stand in the claim, or in one sentence of the sources that shares words with it; what is *more than* a share may not be less.
+    """
+    if not value.fraction or not value.amount or near.told is None:
+        return False
+    stems = content_stems(near.text)
+    lines = [line for content in near.told.contents for line in _BREAK.split(content) if line]
+    about = [line for line in lines if len(stems & content_stems(line)) >= _LEAST_SHARED]
+    told = [near.own, *(values_of([line]) for line in about)]
+    return any(_is_about(value, share) for values in told for share in _shares(values))
+
+
+def _shares(values: Sequence[Value]) -> Iterator[float]:
+    """Yield what each amount is of another one of its unit, and of both together: 31 of 31 and 12 votes."""
+    counted = [each for each in values if each.amount and each.amount > 0 and not (each.fraction or each.moment)]
+    for one, other in permutations(counted[:_MOST_OF_LINE], 2):
+        if one.unit == other.unit and one.kind == other.kind:
+            part, whole = one.amount or 0.0, other.amount or 0.0
+            yield from (part / (part + whole), *([part / whole] if part < whole else []))
+
+
+def _is_about(value: Value, share: float) -> bool:
+    told = value.amount or 0.0
+    if value.bound:
+        return told < share <= told * _BEYOND if value.bound == ">" else told > share >= told / _BEYOND
+    return abs(share - told) <= (_ABOUT if value.approximate else _LIKE) * told
 
 
 def _makes(line: str, claim: str, value: Value) -> bool:
