@@ -13,6 +13,7 @@ from typing import Any
 
 from interlock.dpe.comparison.bindings import predicates
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, fillers, key, key_of
+from interlock.dpe.comparison.bindings.memo import of_token
 from interlock.dpe.comparison.bindings.moods import PASSIVE_SUBJECTS, SUBJECTS, contrasts, has_subject, is_hypothetical
 from interlock.dpe.text.wordlists import lines, word_set
 from interlock.dpe.values.frames import DIRECTIONS, STOP
@@ -230,6 +231,7 @@ def _is_either(token: Any) -> bool:
     return bool(token.i > token.sent.start and token.nbor(-1).lower_ == "or")
 
 
+@of_token
 def sense(token: Any) -> str:
     """Return what a word says, the same for words of one meaning and of one direction: *fell* and *drop*."""
     low, lemma = token.lower_, token.lemma_.lower()

@@ -11,6 +11,7 @@ from enum import Enum
 from functools import cache, cached_property
 from typing import Any
 
+from interlock.dpe.comparison.bindings.memo import of_token
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import DIRECTIONS, STOP
 from interlock.dpe.values.frames import stem as stem_of
@@ -142,6 +143,7 @@ def clause(token: Any, without: frozenset[int] = frozenset()) -> Filler:
     return Filler(text, FillerKind.CLAUSE, key_of(token), words)
 
 
+@of_token
 def _one(token: Any) -> Filler:
     head, quantifier = _counted(token)
     quantifier = _tempered(quantifier or _quantifier(head), head)

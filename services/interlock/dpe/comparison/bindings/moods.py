@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from interlock.dpe.comparison.bindings import predicates
+from interlock.dpe.comparison.bindings.memo import of_token
 from interlock.dpe.text.wordlists import word_set
 
 SUBJECTS = frozenset({"nsubj", "csubj"})
@@ -75,6 +76,7 @@ def modality_of(verb: Any) -> str:
     return "may" if helped & _MAY else ""
 
 
+@of_token
 def is_hypothetical(verb: Any) -> bool:
     """Whether a clause states no event: a condition, a question, what somebody wants or asks for."""
     if any(c.lower_ == "to" and c.dep_ == "aux" for c in verb.children) and not is_carried_out(verb):

@@ -7,6 +7,7 @@ from typing import Any
 
 from interlock.dpe.comparison.bindings.clauses import sense, sense_of
 from interlock.dpe.comparison.bindings.fillers import key, key_of
+from interlock.dpe.comparison.bindings.memo import of_token
 from interlock.dpe.text.wordlists import lines
 
 
@@ -23,6 +24,7 @@ def _kin() -> dict[str, str]:
     return found
 
 
+@of_token
 def meaning(token: Any) -> str:
     """Return what a token says, the same for kin."""
     if token.pos_ == "VERB" and token.lemma_ == "send" and any(c.lower_ == "back" for c in token.children):
