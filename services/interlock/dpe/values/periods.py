@@ -23,7 +23,7 @@ _QUARTERS = {
 # The words that a period or a time of day can begin with.
 PERIOD_WORDS = frozenset(_DECADES.keys() | _QUARTERS.keys() | {"noon", "midnight", "half", "quarter"})
 SUFFIXES = frozenset({"st", "nd", "rd", "th"})
-_BEFORE_HOURS = word_set("at from until till by before after since around about past")
+_BEFORE_HOURS = word_set("at from until till by before after since around about past than")
 _NOON_HOUR, _FIRST_OF_NIGHT = 12, 6
 _PARTS_OF_DAY = {"morning": 0, "afternoon": 12, "evening": 12}
 _AFTER_HOURS = word_set("in on and every until am pm o'clock . , ;") | {""}

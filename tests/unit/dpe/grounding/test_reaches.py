@@ -59,6 +59,9 @@ ROTA = (
     "| Sunde | early | late | early | late | off | 31 |\n| Moe | off | late | late | late | early | 33.5 |"
 )
 CHOIR = ("The festival choir has 240 singers.", "163 singers are for the new hall and 77 are against it.")
+FEAST = "Work on feast days is voluntary and is paid at double rate."
+KILN_TIME = "The foreman admitted that the drying of the tiles had been cut from 16 to 9 hours for an urgent order."
+LATE = "Guests who arrive after 23:00 have to phone the night porter."
 BAN = "After a full day without rain the court may be used again."
 
 CASES = [
@@ -79,6 +82,10 @@ CASES = [
     ((PATCH,), "", "Version 2.5.1 is among the affected ones.", "Version 2.8.1 is among the affected ones."),
     ((ROTA,), "", "Sunde works four days in a row.", "Sunde works five days in a row."),
     (CHOIR, "", "Of the 240 singers just over two thirds, 163, are for the new hall.", "Of the 240 singers just over three quarters, 163, are for the new hall."),
+    ((FEAST,), "", "Whoever works on a feast day earns twice the usual rate.", "Whoever works on a feast day earns three times the usual rate."),
+    ((KILN_TIME,), "", "The foreman admitted that drying had been shortened by seven hours.", "The foreman admitted that drying had been shortened by five hours."),
+    ((KILN_TIME,), "", "The tiles dried for nine hours instead of sixteen.", "The tiles dried for nine hours instead of thirteen."),
+    ((LATE,), "", "Whoever comes later than eleven at night has to phone the night porter.", "Whoever comes later than eight at night has to phone the night porter."),
     ((BAN,), "", "The court may be used again after twenty-four hours without rain.", "The court may be used again after sixty hours without rain."),
 ]  # fmt: skip
 

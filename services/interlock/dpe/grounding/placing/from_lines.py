@@ -12,7 +12,7 @@ from itertools import pairwise, permutations
 
 from interlock.dpe.grounding.placing.near import Near, converts, values_of
 from interlock.dpe.grounding.placing.reaches.days import is_told, is_told_time
-from interlock.dpe.grounding.placing.reaches.parts import is_part, is_share_of_two
+from interlock.dpe.grounding.placing.reaches.parts import is_multiple_told, is_part, is_share_of_two
 from interlock.dpe.grounding.placing.reaches.rest import is_rest_or_sum
 from interlock.dpe.grounding.placing.reaches.rows import counts_cells, counts_rows
 from interlock.dpe.grounding.placing.reaches.spans import differ_by
@@ -72,6 +72,7 @@ def follows(value: Value, near: Near) -> bool:
         or between_stamps(value, *_stamps(near))
         or is_part(value, near)
         or is_share_of_two(value, near)
+        or is_multiple_told(value, near)
         or differ_by(value, near)
         or counts_rows(value, near)
         or counts_cells(value, near)

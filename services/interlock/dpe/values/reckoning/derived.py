@@ -27,10 +27,12 @@ _LATE = 28  # the end of a month
 UP = word_set(
     "increase increased increases increasing rise rose risen rises rising grew grow grows grown growth gain gained higher more up"
     " widened improved improvement climbed jumped raise raised raising added extra longer older above expanded"
+    " lengthen lengthened lengthens lengthening extended prolonged"
 )
 DOWN = word_set(
     "decrease decreased decreases decreasing fell fall falls fallen falling drop dropped drops decline declined lower less down"
     " narrowed loss lost cut reduced reduction shrank shorter cheaper younger below fewer saved saves saving savings save"
+    " shorten shortened shortens shortening trimmed slashed"
 )
 DIFFERS = (
     UP

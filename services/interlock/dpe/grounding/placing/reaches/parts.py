@@ -10,6 +10,7 @@ from interlock.dpe.grounding.support import content_stems
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import Value
+from interlock.dpe.values.units import TIMES
 
 _BREAK = pattern(r"[.!?]\s+|\n+")
 _HALVES = pattern(r"\b(?:half|halves|halved|fifty-fifty)\b", ignore_case=True)
@@ -26,6 +27,10 @@ _INTO = pattern(
     ignore_case=True,
 )
 _NAMES = pattern(r"\p{Lu}[\p{L}'’-]+(?:, \p{Lu}[\p{L}'’-]+)*,? and (?:\p{Lu}[\p{L}'’-]+)")
+_MULTIPLES = {
+    2.0: pattern(r"\b(?:doubl(?:e|ed|es|ing|y)|two-?fold)\b", ignore_case=True),
+    3.0: pattern(r"\b(?:(?:tripl|trebl)(?:e|ed|es|ing|y)|three-?fold)\b", ignore_case=True),
+}
 _LEAST_SHARED = 2
 """Words that the dividing sentence shares with the claim's."""
 _MOST_PARTS, _MOST_COUNT = 12, 1000
@@ -42,6 +47,16 @@ def is_part(value: Value, near: Near) -> bool:
     told = (line for content in near.told.contents for line in _BREAK.split(content) if line)
     about = [line for line in told if len(stems & content_stems(line)) >= _LEAST_SHARED]
     return any(_makes(line, near.text, value) for line in about)
+
+
+def is_multiple_told(value: Value, near: Near) -> bool:
+    """Whether *twice* or *three times* is what a sentence of the sources says in another word: *paid at double rate*, *wrapped doubly*."""
+    told = _MULTIPLES.get(value.amount or 0.0) if value.unit == TIMES else None
+    if told is None or near.told is None:
+        return False
+    stems = content_stems(near.text)
+    lines = (line for content in near.told.contents for line in _BREAK.split(content) if told.search(line))
+    return any(stems & content_stems(line) for line in lines)
 
 
 def is_times(value: Value, source: str, others: Sequence[Value]) -> bool:
