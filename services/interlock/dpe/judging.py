@@ -36,7 +36,7 @@ _MOST_WORDS, _MOST_LETTERS = 120, 1500
 _LEAST_PARTS = 3
 
 _CONFIRMABLE = frozenset({NUMBER_CHANGED, DATE_SHIFTED, ENTITY_SUBSTITUTED})
-"""Types that stand at least three times as often on unfaithful answers as on faithful ones (docs/quality.md)."""
+"""Types whose findings stand nine times as often on unfaithful answers as on faithful ones where another reading agrees (docs/quality.md)."""
 _CONTRADICTED, _SURELY_CONTRADICTED = 0.5, 0.8
 """Contradiction from which a claim that a rule finds bent, or to hold a value of nowhere, is taken as contradicted too."""
 """The longest sentence that anybody writes."""
