@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from interlock.dpe.text.lexing import NUMBER, WORD, Lexeme, at
 from interlock.dpe.text.wordlists import word_set
-from interlock.dpe.values.dotted_times import read_dotted_clock
 from interlock.dpe.values.moments import DateRead, Moment, full_year, only, year_at
 from interlock.dpe.values.numerals import ORDINALS, TENS, UNITS, is_hyphen
 from interlock.dpe.values.periods import (
@@ -17,6 +16,7 @@ from interlock.dpe.values.periods import (
     read_century,
     read_clock,
     read_decade,
+    read_dotted_clock,
     read_noon,
     read_quarter,
     read_spoken_clock,
