@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from heapq import nlargest
 from itertools import permutations
 
 from interlock.dpe.grounding.placing.near import Near, values_of
 from interlock.dpe.grounding.support import content_stems
+from interlock.dpe.text.memory.remembered import LONG, remembered
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import Value
@@ -37,16 +39,29 @@ _MOST_PARTS, _MOST_COUNT = 12, 1000
 _EXACT = 0.005
 _LIKE, _ABOUT, _BEYOND = 0.02, 0.06, 1.15
 _MOST_OF_LINE = 6
+_MOST_ABOUT = 8
 
 
 def is_part(value: Value, near: Near) -> bool:
     """Whether an amount is the part of a stated one that a sentence of the sources, or the claim, makes of it."""
     if not value.amount or value.moment is not None or value.label or value.fraction or near.told is None:
         return False
+    return any(_makes(line, near.text, value) for line in _about(near))
+
+
+def _about(near: Near) -> list[str]:
+    """Return the sentences of the sources that share most words with a claim, a few: each is read for its figures."""
     stems = content_stems(near.text)
-    told = (line for content in near.told.contents for line in _BREAK.split(content) if line)
-    about = [line for line in told if len(stems & content_stems(line)) >= _LEAST_SHARED]
-    return any(_makes(line, near.text, value) for line in about)
+    contents = near.told.contents if near.told is not None else ()
+    shared = [
+        (len(stems & own), -n, line) for n, (line, own) in enumerate(each for c in contents for each in _lines(c))
+    ]
+    return [line for count, _, line in nlargest(_MOST_ABOUT, shared) if count >= _LEAST_SHARED]
+
+
+@remembered(bytes_a_character=30, from_length=LONG)
+def _lines(content: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    return tuple((line, frozenset(content_stems(line))) for line in _BREAK.split(content) if line)
 
 
 def is_multiple_told(value: Value, near: Near) -> bool:
@@ -73,10 +88,7 @@ def is_share_of_two(value: Value, near: Near) -> bool:
     """
     if not value.fraction or not value.amount or near.told is None:
         return False
-    stems = content_stems(near.text)
-    lines = [line for content in near.told.contents for line in _BREAK.split(content) if line]
-    about = [line for line in lines if len(stems & content_stems(line)) >= _LEAST_SHARED]
-    told = [near.own, *(values_of([line]) for line in about)]
+    told = [near.own, *(values_of([line]) for line in _about(near))]
     return any(_is_about(value, share) for values in told for share in _shares(values))
 
 
