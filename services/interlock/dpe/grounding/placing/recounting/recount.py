@@ -12,6 +12,7 @@ import csv
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from interlock.dpe.grounding.placing.recounting import clocks, totals
 from interlock.dpe.grounding.placing.recounting.grid import Figure, SheetCell, SheetRow, figures_of, words_of
@@ -28,6 +29,7 @@ from interlock.dpe.grounding.placing.recounting.steps import (
 from interlock.dpe.values.units import PERCENT, TIME
 
 MOST_TARGETS = 120
+MOST_CHARS = 60_000
 _ROUNDS = 6
 _EXACT = 3
 _MOST_GROUPS = 6
@@ -222,7 +224,7 @@ def recounted(untold: Collection[str], answers: Sequence[str], sources: Sequence
     figured = [text for text in untold if any(map(str.isdigit, text))][:MOST_TARGETS]
     if not figured or not sources:
         return Recounted()
-    sheet = Sheet.of(answers, sources)
+    sheet = Sheet.of(answers, _first(sources))
     places = {text: found for text in figured if (found := list(_places(text, sheet)))}
     if not places:
         return Recounted()
@@ -235,6 +237,12 @@ def recounted(untold: Collection[str], answers: Sequence[str], sources: Sequence
     measured = {unit for unit in units if any(_measured(unit, text, answers) for text in made)}
     firm = {text for text in work.open - made if any(_is_keyed_total(place) for place in places[text])}
     return Recounted(frozenset(made | measured), frozenset(firm))
+
+
+def _first(sources: Sequence[str]) -> list[str]:
+    """Return the sources up to so many characters: of what stands behind them nothing is made, and a figure without a source stays one."""
+    ends = accumulate(map(len, sources))
+    return [source for source, end in zip(sources, ends, strict=True) if end <= MOST_CHARS]
 
 
 def _is_keyed_total(place: ToldPlace) -> bool:
