@@ -6,6 +6,7 @@ import pytest
 
 from bench.everyday import is_clean
 from interlock.dpe.document import Fact
+from interlock.dpe.grounding.placing.reaches import parts
 from interlock.dpe.request import Output, Request
 from tests.support.dpe import pipeline
 
@@ -152,3 +153,15 @@ async def test_a_word_made_of_one_of_the_sources_is_no_name():
 
     report = await _judged((HERD,), "", "Brannigan is ruled out as the vet.")
     assert "Brannigan" in [each for one in report.claims for each in one.fabrications]
+
+
+async def test_of_a_long_source_a_few_sentences_are_read_for_what_divides_a_figure(monkeypatch):
+    """Each costs a reading, and there may be hundreds of figures."""
+    read: list[str] = []
+    makes = parts._makes
+    monkeypatch.setattr(parts, "_makes", lambda line, *rest: read.append(line) or makes(line, *rest))
+    source = " ".join(f"The mill sold {n} litres of oil in May and half of that in June." for n in range(100, 400))
+
+    await _judged((source,), "", "The mill sold 7,331 litres of oil in May.")
+
+    assert 0 < len(set(read)) <= 8  # it is asked in rounds
