@@ -75,8 +75,8 @@ class Recorder:
         self.sessions = [Session(model._session) for model in models]
         for model, session in zip(models, self.sessions, strict=True):
             model._session = session
-        self.nlp = Nlp(pipeline.language.nlp)
-        pipeline.language.nlp = self.nlp
+        self.nlp = Nlp(pipeline.language.nlp.nlp)
+        pipeline.language.nlp.nlp = self.nlp
 
     def clear(self) -> None:
         for part in (*self.sessions, self.nlp):

@@ -19,6 +19,7 @@ from interlock.dpe.inference.lemmas import index_words
 from interlock.dpe.inference.models import PARSER, ModelManifest, check, check_code, manifest
 from interlock.dpe.inference.port import Inference, ModelInfo
 from interlock.dpe.intake import Bounds
+from interlock.dpe.parse.trees import TreeParser
 from interlock.dpe.pipeline import Pipeline
 from interlock.dpe.servicer import DpeServicer
 from interlock.dpe.text.memory.remembered import STORE
@@ -99,7 +100,7 @@ def open_pipeline(settings: Settings) -> Pipeline:
 
     return Pipeline(
         language=Language(
-            nlp,
+            TreeParser(nlp),
             split,
             ModelInfo.of(parser, "embedded"),
             stage_timeout_s=settings.dpe_stage_timeout_s,

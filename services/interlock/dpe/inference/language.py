@@ -23,6 +23,7 @@ from interlock.dpe.document import Entity
 from interlock.dpe.inference.fairness import current_flow
 from interlock.dpe.inference.port import ModelInfo
 from interlock.dpe.inference.worker import Expired, Job, Left, OutOfTime, Worker
+from interlock.dpe.parse.trees import ParseSpan, ParseTree, TreeParser
 from interlock.dpe.text.layout import Layout, layout
 from interlock.dpe.text.memory.remembered import STORE
 from interlock.dpe.text.segmentation import Parsed, pieces, sentences
@@ -71,7 +72,7 @@ class Language:
 
     def __init__(
         self,
-        nlp: Any,
+        nlp: TreeParser,
         split: Callable[[str], Iterator[tuple[int, int]]],
         model: ModelInfo,
         *,
@@ -201,7 +202,7 @@ class NamedLanguage:
             names = self.names[doc.text]
             if doc.user_data.get(_NAMES) != names:
                 doc.user_data.pop(_NAMES, None)  # an interrupt may come between
-                doc.ents = list(_spans(doc, names))
+                doc.name(list(_spans(doc, names)))
                 doc.user_data |= {_NAMES: names, _DERIVED: {}}
             yield doc
 
@@ -233,11 +234,11 @@ def batches(texts: Sequence[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _spans(doc: Any, names: Sequence[Entity]) -> Iterator[Any]:
+def _spans(doc: ParseTree, names: Sequence[Entity]) -> Iterator[ParseSpan]:
     """Yield names as spans of whole parser tokens without overlap. Parser and classifier tokenise differently."""
     free = 0
     for name in names:
-        span = doc.char_span(name.start, name.end, label=name.label, alignment_mode="expand")
+        span = doc.char_span(name.start, name.end, label=name.label)
         if span is not None and span.start >= free:
             free = span.end
             yield span

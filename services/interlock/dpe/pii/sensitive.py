@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from interlock.dpe.parse.trees import ParseTree
 from interlock.dpe.pii.lexicon import ILLNESS, Term, terms
 from interlock.dpe.pii.persons import People, is_public
 from interlock.dpe.pii.records import recorded
@@ -55,7 +56,7 @@ class SensitiveParser:
         doc = self._nlp.make_doc(passage)
         for step in _STEPS:
             doc = self._nlp.get_pipe(step)(doc)
-        return doc
+        return ParseTree(doc)
 
 
 def sensitive(text: str, parser: SensitiveParser) -> Iterator[Sensitive]:
@@ -84,7 +85,7 @@ def _said(passage: str, offset: int, inside: Sequence[Term], parser: SensitivePa
     read = {each: _moved(each, offset, places) for each in inside}
     people = People(doc, [(each.start, each.end) for each in read.values()])
     for each, term in read.items():
-        sentence = doc.char_span(term.start, term.end, alignment_mode="expand").sent
+        sentence = doc.char_span(term.start, term.end).sent
         if sentence.text.rstrip().endswith("?") or is_public(
             sentence, role_counts=each.group not in ILLNESS | {"state"}
         ):

@@ -1,0 +1,1 @@
+"""Parses as plain objects, and what is read of each word once."""
