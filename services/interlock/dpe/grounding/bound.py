@@ -7,7 +7,6 @@ are compared with the evidence on its claims, parsed once and remembered.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from heapq import nlargest
 from typing import Any
@@ -285,7 +284,7 @@ def _evidence(
         read |= known.of(texts, language.nlp)
     listed = {text for text in read if any(r.sentence.rstrip(".") in text for _, r in envelope.cut.records)}
     passages = tuple(
-        replace(each.as_record() if text in listed else each, fact_id=units[text])
+        (each.as_record() if text in listed else each).placed(units[text])
         for text, found in read.items()
         for each in found
     )
@@ -324,7 +323,7 @@ def _steps(envelope: Envelope, known: Passages, language: Language) -> tuple[tup
     listed = [(name, texts) for name, texts in listed if texts]
     read = known.of([text for _, texts in listed for text in texts], language.nlp) if listed else {}
     return tuple(
-        tuple(replace(read[text][0], text=text, fact_id=name) for text in texts)
+        tuple(read[text][0].placed(name, text) for text in texts)
         for name, texts in listed
         if all(read.get(text) for text in texts)
     )

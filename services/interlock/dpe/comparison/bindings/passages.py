@@ -1,10 +1,14 @@
-"""Passages: sentences as they are compared, with their frames, limits and content words."""
+"""Passages: sentences as they are compared, with their frames, limits and content words.
+
+What a sentence tells in one respect is read when a rule asks for it: of most sentences few respects are ever compared.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from interlock.dpe.comparison.bindings.clauses import SenseBag, clauses
 from interlock.dpe.comparison.bindings.fillers import key_of
@@ -13,7 +17,7 @@ from interlock.dpe.comparison.bindings.limits import Limit, degree, limits
 from interlock.dpe.comparison.bindings.relations.causes import causes
 from interlock.dpe.comparison.bindings.relations.counts import Count, counts
 from interlock.dpe.comparison.bindings.relations.events import ToldEvent, events
-from interlock.dpe.comparison.bindings.relations.linked import UNTOLD, ToldWhole, filled
+from interlock.dpe.comparison.bindings.relations.linked import ToldWhole, filled
 from interlock.dpe.comparison.bindings.relations.linked import told as told_by
 from interlock.dpe.comparison.bindings.relations.needs import StatedNeed, needs
 from interlock.dpe.comparison.bindings.relations.norms import Normed, norms
@@ -28,69 +32,131 @@ from interlock.dpe.comparison.bindings.told.assertions import NOTHING, ToldSente
 from interlock.dpe.comparison.bindings.told.assertions import told as asserted_in
 from interlock.dpe.values.frames import STOP
 
+T = TypeVar("T")
 
-@dataclass(frozen=True)
+
+class _Read(Generic[T]):
+    """What a function reads of a parsed sentence: once, for all copies of its ``ReadSentence``."""
+
+    def __init__(self, derive: Callable[[Any], T]) -> None:
+        self._derive = derive
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, one: ReadSentence, owner: type) -> T:
+        known = one.known
+        if self._name not in known:
+            known[self._name] = self._derive(one.sentence)
+        value: T = known[self._name]
+        one.__dict__[self._name] = value  # where it is found first from now on
+        return value
+
+
+def _content(sentence: Any) -> frozenset[str]:
+    return frozenset(
+        key_of(t) for t in sentence if t.is_alpha and t.lower_ not in STOP and t.pos_ not in {"PRON", "AUX"}
+    )
+
+
+def _ties(sentence: Any) -> Ties:
+    return ties(sentence, frames(sentence))
+
+
 class ReadSentence:
     """A sentence: its frames, its limits, its degree from 0 to 4, its content words, and the fact that it stands in.
 
-    ``record``: it is the fields of a record, written one after the other.
+    ``record``: it is the fields of a record, written one after the other. ``sentence``: its parse, a span. ``known``: what was read of
+    it, by name; copies share it.
     """
 
-    text: str
-    frames: tuple[PredicateFrame, ...]
-    limits: tuple[Limit, ...]
-    degree: int
-    degree_word: str
-    content: frozenset[str]
-    fact_id: str = ""
-    clauses: tuple[SenseBag, ...] = ()
-    pieces: tuple[tuple[Piece, ...], ...] = ()
-    whole: Piece | None = None
-    senses: frozenset[str] = frozenset()
-    orders: tuple[Order, ...] = ()
-    causes: tuple[Order, ...] = ()
-    parted: Parted = WHOLE
-    ties: Ties = NONE
-    norms: tuple[Normed, ...] = ()
-    needs: tuple[StatedNeed, ...] = ()
-    events: tuple[ToldEvent, ...] = ()
-    counts: tuple[Count, ...] = ()
-    stances: tuple[Stance, ...] = ()
-    told: ToldWhole = UNTOLD
-    asserted: ToldSentence = NOTHING
-    transfers: tuple[Handover, ...] = ()
-    shifts: tuple[Shift, ...] = ()
-    standings: tuple[StatedPlace, ...] = ()
-    record: bool = False
+    frames = _Read(frames)
+    limits = _Read(limits)
+    content = _Read(_content)
+    clauses = _Read(clauses)
+    pieces = _Read(pieces)
+    whole = _Read(whole)
+    parted = _Read(parted)
+    ties = _Read(_ties)
+    norms = _Read(norms)
+    needs = _Read(needs)
+    events = _Read(events)
+    counts = _Read(counts)
+    stances = _Read(stances)
+    asserted = _Read(asserted_in)
+    transfers = _Read(transfers)
+    shifts = _Read(shifts)
+    standings = _Read(standings)
+    _degree = _Read(degree)
+    _told = _Read(told_by)
+    _orders = _Read(orders)
+    _causes = _Read(causes)
+
+    def __init__(self, sentence: Any) -> None:
+        """Take a parsed sentence, a span; it is read on the thread that asks."""
+        self.sentence = sentence
+        self.text: str = sentence.text.strip()
+        self.fact_id, self.record = "", False
+        self.known: dict[str, Any] = {}
+        self._before: ReadSentence | None = None
+
+    @property
+    def degree(self) -> int:
+        """How sure or frequent it is, from 0 to 4."""
+        return self._degree[0]
+
+    @property
+    def degree_word(self) -> str:
+        """The word that says so."""
+        return self._degree[1]
+
+    @property
+    def senses(self) -> frozenset[str]:
+        """The words of the whole of it."""
+        return self.whole.words if self.whole is not None else frozenset()
 
     @cached_property
     def bag(self) -> frozenset[str]:
         """The senses of all its clauses."""
         return frozenset(sense for clause in self.clauses for sense in clause.senses)
 
+    @cached_property
+    def told(self) -> ToldWhole:
+        """What it tells as a whole: *He said …* with the voice of the sentence before it."""
+        return self._told if self._before is None else self._told.behind(self._before.told)
+
+    @cached_property
+    def orders(self) -> tuple[Order, ...]:
+        """What comes before what. *Only then …*: with the sentence before it."""
+        return self._orders if self._before is None else filled(self._orders, self._before.told)
+
+    @cached_property
+    def causes(self) -> tuple[Order, ...]:
+        """What comes of what. *That is why …*: with the sentence before it."""
+        return self._causes if self._before is None else filled(self._causes, self._before.told)
+
     def behind(self, before: ReadSentence) -> ReadSentence:
-        """Return it with what it leaves to the sentence before it: *That is why …*, *Only then …*."""
-        told = self.told.behind(before.told)
-        if told is self.told and all(each.first and each.second for each in (*self.orders, *self.causes)):
-            return self
-        return replace(
-            self, orders=filled(self.orders, before.told), causes=filled(self.causes, before.told), told=told
-        )
+        """Return it with what it leaves to the sentence before it, as that one stands by itself: *That is why …*, *Only then …*."""
+        own = copy(self)
+        own._before = before
+        for name in ("told", "orders", "causes"):
+            own.__dict__.pop(name, None)
+        return own
+
+    def placed(self, fact_id: str, text: str = "") -> ReadSentence:
+        """Return it as a sentence of a fact, with *text* in place of its own."""
+        own = copy(self)
+        own.fact_id, own.text = fact_id, text or own.text
+        return own
 
     def as_record(self) -> ReadSentence:
         """Return it without what only a sentence has: a record's fields are no clauses beside each other."""
-        return replace(self, frames=(), stances=(), parted=WHOLE, ties=NONE, asserted=NOTHING, record=True)
+        own = copy(self)
+        own.record = True
+        own.__dict__.update(frames=(), stances=(), parted=WHOLE, ties=NONE, asserted=NOTHING)
+        return own
 
 
 def passage(sentence: Any) -> ReadSentence:
-    """Return the passage of a parsed sentence, a spaCy span."""
-    held, word = degree(sentence)
-    content = frozenset(
-        key_of(t) for t in sentence if t.is_alpha and t.lower_ not in STOP and t.pos_ not in {"PRON", "AUX"}
-    )
-    found, framed = clauses(sentence), frames(sentence)
-    single = whole(sentence)
-    return ReadSentence(
-        sentence.text.strip(), framed, limits(sentence), held, word, content, clauses=found,
-        orders=orders(sentence), causes=causes(sentence), needs=needs(sentence), events=events(sentence), counts=counts(sentence), transfers=transfers(sentence), shifts=shifts(sentence), standings=standings(sentence), parted=parted(sentence), ties=ties(sentence, framed), norms=norms(sentence), pieces=pieces(sentence), whole=single, senses=single.words if single is not None else frozenset(), told=told_by(sentence), stances=stances(sentence), asserted=asserted_in(sentence),
-    )  # fmt: skip
+    """Return the passage of a parsed sentence, a span."""
+    return ReadSentence(sentence)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
@@ -16,7 +15,7 @@ from tests.support.dpe import pipeline
 @lru_cache(maxsize=512)
 def passages(text: str, fact_id: str = "") -> tuple[ReadSentence, ...]:
     doc = pipeline().language.nlp(text)
-    return tuple(replace(each, fact_id=fact_id) for each in in_order(map(passage, doc.sents)))
+    return tuple(each.placed(fact_id) for each in in_order(map(passage, doc.sents)))
 
 
 def found(facts: tuple[str, ...], answer: str) -> list[Misbinding]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
@@ -11,7 +13,9 @@ from interlock.dpe.comparison.pairings.exchanged import exchanged
 
 def bare(text: str) -> ReadSentence:
     """A sentence that the parser made nothing of."""
-    return ReadSentence(text, (), (), 0, "", frozenset(), "f1")
+    one = ReadSentence(SimpleNamespace(text=text))
+    one.known.update(frames=(), limits=(), content=frozenset())
+    return one.placed("f1")
 
 
 def exchange(source: str, claim: str) -> tuple[str, str] | None:
