@@ -27,7 +27,7 @@ from interlock.dpe.comparison.bindings.relations.transfers import Handover, tran
 from interlock.dpe.comparison.bindings.stances.held import Stance, stances
 from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, Parted, parted
 from interlock.dpe.comparison.bindings.stretches.pieces import Piece, pieces, whole
-from interlock.dpe.comparison.bindings.stretches.ties import NONE, Ties, ties
+from interlock.dpe.comparison.bindings.stretches.ties import NONE, ties
 from interlock.dpe.comparison.bindings.told.assertions import NOTHING, ToldSentence
 from interlock.dpe.comparison.bindings.told.assertions import told as asserted_in
 from interlock.dpe.values.frames import STOP
@@ -36,10 +36,10 @@ T = TypeVar("T")
 
 
 class _Read(Generic[T]):
-    """What a function reads of a parsed sentence: once, for all copies of its ``ReadSentence``."""
+    """What a function reads of a parsed sentence, and of what else was read of it: once, for all copies of its ``ReadSentence``."""
 
-    def __init__(self, derive: Callable[[Any], T]) -> None:
-        self._derive = derive
+    def __init__(self, derive: Callable[..., T], *given: str) -> None:
+        self._derive, self._given = derive, given
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -47,7 +47,7 @@ class _Read(Generic[T]):
     def __get__(self, one: ReadSentence, owner: type) -> T:
         known = one.known
         if self._name not in known:
-            known[self._name] = self._derive(one.sentence)
+            known[self._name] = self._derive(one.sentence, *[getattr(one, name) for name in self._given])
         value: T = known[self._name]
         one.__dict__[self._name] = value  # where it is found first from now on
         return value
@@ -57,10 +57,6 @@ def _content(sentence: Any) -> frozenset[str]:
     return frozenset(
         key_of(t) for t in sentence if t.is_alpha and t.lower_ not in STOP and t.pos_ not in {"PRON", "AUX"}
     )
-
-
-def _ties(sentence: Any) -> Ties:
-    return ties(sentence, frames(sentence))
 
 
 class ReadSentence:
@@ -77,7 +73,7 @@ class ReadSentence:
     pieces = _Read(pieces)
     whole = _Read(whole)
     parted = _Read(parted)
-    ties = _Read(_ties)
+    ties = _Read(ties, "frames")
     norms = _Read(norms)
     needs = _Read(needs)
     events = _Read(events)
