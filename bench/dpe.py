@@ -33,6 +33,7 @@ from interlock.dpe.inputs import DURATION
 from interlock.dpe.pipeline import Pipeline
 from interlock.dpe.request import Output, Request
 from interlock.dpe.wiring import open_pipeline
+from interlock.runtime.memory import settle
 from interlock.runtime.settings.model import Settings
 
 ANSWERS = Path(__file__).with_name("dpe_answers.jsonl")
@@ -175,6 +176,7 @@ async def run(rounds: int) -> tuple[dict[str, Any], dict[str, dict[str, float]]]
         pipeline = open_pipeline(settings)  # a fresh one: nothing is remembered from the last round
         recorder = Recorder(pipeline)
         await pipeline.analyse(parse_request({"response": "Warm up.", "facts": [{"content": "It warms up."}]}))
+        settle()  # as a service does once it has started
         before = stages()
         rows += [await measure(pipeline, recorder, request, settings.model_threads) for request in requests]
         whole.append(await measure(pipeline, recorder, large(requests), settings.model_threads))

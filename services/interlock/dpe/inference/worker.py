@@ -77,10 +77,12 @@ class Job:
 
     def _over(self) -> bool:
         """Whether the work should end: its caller has left, or its time is up."""
-        if self._give_way is not None and self._clock is not None and self._clock() - self._turn_began >= SLICE_S:
-            self._give_way(self)
-            self._turn_began = self._clock()
-        self.expired = self.expired or self.used_s() > self.limit_s
+        if self._clock is not None:
+            now = self._clock()  # a call of the system: once is enough
+            if self._give_way is not None and now - self._turn_began >= SLICE_S:
+                self._give_way(self)
+                now = self._turn_began = self._clock()
+            self.expired = self.expired or now - self._began > self.limit_s
         return self.expired or self._left.is_set()
 
     def shelter(self) -> None:

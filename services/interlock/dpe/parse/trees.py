@@ -21,9 +21,35 @@ class ParseWord:
     """A word of a parse: spaCy's ``Token``. ``memo`` holds what readers derived from it."""
 
     __slots__ = (
-        "children", "dep_", "doc", "ent_type_", "head", "i", "idx", "is_alpha", "is_digit", "is_punct", "is_quote", "is_space",
-        "is_upper", "left_edge", "lefts", "lemma_", "like_email", "like_num", "like_url", "lower_", "memo", "pos_", "right_edge",
-        "sent", "tag_", "text", "text_with_ws", "_subtree",
+        "_subtree",
+        "children",
+        "dep_",
+        "doc",
+        "ent_type_",
+        "head",
+        "i",
+        "idx",
+        "is_alpha",
+        "is_digit",
+        "is_punct",
+        "is_quote",
+        "is_space",
+        "is_upper",
+        "left_edge",
+        "lefts",
+        "lemma_",
+        "like_email",
+        "like_num",
+        "like_url",
+        "lower_",
+        "memo",
+        "pos_",
+        "right_edge",
+        "sent",
+        "tag_",
+        "text",
+        "text_with_ws",
+        "whitespace_",
     )  # fmt: skip
 
     children: tuple[ParseWord, ...]
@@ -38,6 +64,7 @@ class ParseWord:
         self.i: int = token.i
         self.idx: int = token.idx
         self.text: str = token.text
+        self.whitespace_: str = token.whitespace_
         self.text_with_ws: str = token.text_with_ws
         lower, lemma = token.lower_, token.lemma_
         self.lower_: str = self.text if lower == self.text else lower
@@ -166,11 +193,11 @@ class ParseSpan:
 
     @property
     def root(self) -> ParseWord:
-        """The first root of a sentence in it, or else the first word nearest to one."""
+        """The first root of a sentence in it, or else the first word nearest to one; a mark only where there is nothing else."""
         root = next((word for word in self._words if word.head is word), None)
         if root is None:
             outer = [word for word in self._words if not self.start <= word.head.i < self.end]
-            root = min(outer, key=lambda word: sum(1 for _ in word.ancestors)) if outer else self._words[0]
+            root = min(outer, key=_far_from_root, default=self._words[0])
         return root
 
     @property
@@ -257,9 +284,15 @@ class ParseTree:
                 word.ent_type_ = entity.label_
 
     def char_span(self, start: int, end: int, label: str = "") -> ParseSpan | None:
-        """Return the words that characters from *start* to before *end* are part of; None where an end of it is in no word."""
+        """Return the words that characters from *start* to before *end* are part of; None where an end of it is outside the text.
+
+        spaCy's alignment "expand": the space behind a word belongs to it at the end of a span, and not at its beginning.
+        """
         first, last = self._at(start), self._at(end - 1)
-        return None if first is None or last is None else ParseSpan(self, first, last + 1, label)
+        if first is None or last is None:
+            return None
+        in_space = start == self.words[first].idx + len(self.words[first])
+        return ParseSpan(self, first + in_space, last + 1, label)
 
     def _at(self, char: int) -> int | None:
         """Return the number of the word that a character, or the space behind it, belongs to."""
@@ -274,6 +307,12 @@ class ParseTree:
             else:
                 return middle
         return None
+
+
+def _far_from_root(word: ParseWord) -> int:
+    if (word.is_space or word.is_punct) and not word.children:
+        return len(word.doc) - 1
+    return sum(1 for _ in word.ancestors)
 
 
 class TreeParser:

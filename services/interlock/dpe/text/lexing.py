@@ -1,6 +1,7 @@
 """Lexing: a folded text as lexemes for the readers of numbers, dates and names (SPEC-005 §5.2)."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,14 +12,23 @@ NUMBER = "number"
 WORD = "word"
 SYMBOL = "symbol"
 
+_NO_LETTERS_FROM = 0x40000
+"""Beyond the ideographs there are selectors and private characters alone."""
+
+
+def _letters() -> str:
+    """Return the letters and marks of Unicode as ranges of a character class."""
+    held = [unicodedata.category(chr(point))[0] in "LM" for point in range(_NO_LETTERS_FROM + 1)]
+    edges = [point for point in range(1, len(held)) if held[point] != held[point - 1]]
+    return "".join(f"\\U{first:08x}-\\U{end - 1:08x}" for first, end in zip(edges[::2], edges[1::2], strict=True))
+
+
 # Letters with inner apostrophes, digits with inner separators, and every other character by itself.
-# A thousands comma in LaTeX stands in braces: 11{,}222.40.
-_TOKEN = pattern(r"(\d+(?:(?:[.,']|\{,\})\d+)*)|([\p{L}\p{M}]+(?:'[\p{L}\p{M}]+)*)|([^\s\p{L}\p{M}\d])")
-# The same for a text of ASCII alone, at a tenth of the cost: RE2 is asked through Python for each token. It is
-# linear too: what has matched is never given back.
-_ASCII_TOKEN = re.compile(
-    r"([0-9]+(?:(?:[.,']|\{,\})[0-9]+)*)|([A-Za-z]+(?:'[A-Za-z]+)*)|([^ \t\n\f\rA-Za-z0-9])", re.ASCII
-)
+# A thousands comma in LaTeX stands in braces: 11{,}222.40. Not by RE2, which is asked through Python for each token and costs ten
+# times as much. It is linear all the same: what has matched is never given back.
+_LEXEME = r"([0-9]+(?:(?:[.,']|\{{,\}})[0-9]+)*)|([{0}]+(?:'[{0}]+)*)|([^ \t\n\f\r{0}0-9])"
+_ASCII_TOKEN = re.compile(_LEXEME.format("A-Za-z"), re.ASCII)
+_TOKEN = re.compile(_LEXEME.format(_letters()))
 # Digits inside addresses are no figures.
 _ADDRESS = pattern(
     r"(?:https?://|www\.)[^\s<>\"]+|\b10\.\d{4,9}/[^\s<>\"]+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+", ignore_case=True
@@ -35,14 +45,10 @@ class Lexeme(NamedTuple):
     end: int
     glued: bool  # adjacent to the previous token
     opens_line: bool
-
-    @property
-    def capital(self) -> bool:
-        """Whether it is a word that begins with a capital letter."""
-        return self.kind == WORD and self.text[0].isupper()
+    capital: bool  # a word that begins with a capital letter
 
 
-END = Lexeme(SYMBOL, "", "", 0, 0, glued=False, opens_line=False)
+END = Lexeme(SYMBOL, "", "", 0, 0, glued=False, opens_line=False, capital=False)
 
 
 def lex(folded: Folded) -> list[Lexeme]:
@@ -56,7 +62,16 @@ def lex(folded: Folded) -> list[Lexeme]:
         word = text[start:stop].replace("{,}", ",")
         opens_line = not tokens or "\n" in text[end:start]
         tokens.append(
-            Lexeme(kind, word, word.lower(), start, stop, glued=bool(tokens) and start == end, opens_line=opens_line)
+            Lexeme(
+                kind,
+                word,
+                word.lower(),
+                start,
+                stop,
+                glued=bool(tokens) and start == end,
+                opens_line=opens_line,
+                capital=kind == WORD and word[0].isupper(),
+            )
         )
         end = stop
     return tokens

@@ -241,7 +241,7 @@ def _is_ordinary(token: Lexeme) -> bool:
 
 
 def is_small(token: Lexeme) -> bool:
-    return token.kind == WORD and not token.capital and (token.low in _INNER or token.low in {"the", "and"})
+    return (token.low in _INNER or token.low in {"the", "and"}) and token.kind == WORD and not token.capital
 
 
 def significant(tokens: Sequence[Lexeme]) -> tuple[str, ...]:

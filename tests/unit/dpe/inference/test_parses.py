@@ -70,7 +70,7 @@ def test_what_was_derived_is_bounded(forgotten):
 
 def test_a_passage_is_read_for_sensitive_data_once(forgotten):
     """Each parser has its own: another pipeline may read it otherwise."""
-    nlp = pipeline().language.nlp
+    nlp = pipeline().language.nlp.nlp
     steps = []
 
     class Counted:

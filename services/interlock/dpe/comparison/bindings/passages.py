@@ -10,25 +10,25 @@ from copy import copy
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from interlock.dpe.comparison.bindings.clauses import SenseBag, clauses
+from interlock.dpe.comparison.bindings.clauses import clauses
 from interlock.dpe.comparison.bindings.fillers import key_of
-from interlock.dpe.comparison.bindings.frames import PredicateFrame, frames
-from interlock.dpe.comparison.bindings.limits import Limit, degree, limits
+from interlock.dpe.comparison.bindings.frames import frames
+from interlock.dpe.comparison.bindings.limits import degree, limits
 from interlock.dpe.comparison.bindings.relations.causes import causes
-from interlock.dpe.comparison.bindings.relations.counts import Count, counts
-from interlock.dpe.comparison.bindings.relations.events import ToldEvent, events
+from interlock.dpe.comparison.bindings.relations.counts import counts
+from interlock.dpe.comparison.bindings.relations.events import events
 from interlock.dpe.comparison.bindings.relations.linked import ToldWhole, filled
 from interlock.dpe.comparison.bindings.relations.linked import told as told_by
-from interlock.dpe.comparison.bindings.relations.needs import StatedNeed, needs
-from interlock.dpe.comparison.bindings.relations.norms import Normed, norms
+from interlock.dpe.comparison.bindings.relations.needs import needs
+from interlock.dpe.comparison.bindings.relations.norms import norms
 from interlock.dpe.comparison.bindings.relations.order import Order, orders
-from interlock.dpe.comparison.bindings.relations.shifts import Shift, StatedPlace, shifts, standings
-from interlock.dpe.comparison.bindings.relations.transfers import Handover, transfers
-from interlock.dpe.comparison.bindings.stances.held import Stance, stances
-from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, Parted, parted
-from interlock.dpe.comparison.bindings.stretches.pieces import Piece, pieces, whole
+from interlock.dpe.comparison.bindings.relations.shifts import shifts, standings
+from interlock.dpe.comparison.bindings.relations.transfers import transfers
+from interlock.dpe.comparison.bindings.stances.held import stances
+from interlock.dpe.comparison.bindings.stretches.parts import WHOLE, parted
+from interlock.dpe.comparison.bindings.stretches.pieces import pieces, whole
 from interlock.dpe.comparison.bindings.stretches.ties import NONE, ties
-from interlock.dpe.comparison.bindings.told.assertions import NOTHING, ToldSentence
+from interlock.dpe.comparison.bindings.told.assertions import NOTHING
 from interlock.dpe.comparison.bindings.told.assertions import told as asserted_in
 from interlock.dpe.values.frames import STOP
 
@@ -94,7 +94,7 @@ class ReadSentence:
         self.text: str = sentence.text.strip()
         self.fact_id, self.record = "", False
         self.known: dict[str, Any] = {}
-        self._before: ReadSentence | None = None
+        self.before: ReadSentence | None = None
 
     @property
     def degree(self) -> int:
@@ -119,22 +119,22 @@ class ReadSentence:
     @cached_property
     def told(self) -> ToldWhole:
         """What it tells as a whole: *He said …* with the voice of the sentence before it."""
-        return self._told if self._before is None else self._told.behind(self._before.told)
+        return self._told if self.before is None else self._told.behind(self.before.told)
 
     @cached_property
     def orders(self) -> tuple[Order, ...]:
         """What comes before what. *Only then …*: with the sentence before it."""
-        return self._orders if self._before is None else filled(self._orders, self._before.told)
+        return self._orders if self.before is None else filled(self._orders, self.before.told)
 
     @cached_property
     def causes(self) -> tuple[Order, ...]:
         """What comes of what. *That is why …*: with the sentence before it."""
-        return self._causes if self._before is None else filled(self._causes, self._before.told)
+        return self._causes if self.before is None else filled(self._causes, self.before.told)
 
     def behind(self, before: ReadSentence) -> ReadSentence:
         """Return it with what it leaves to the sentence before it, as that one stands by itself: *That is why …*, *Only then …*."""
         own = copy(self)
-        own._before = before
+        own.before = before
         for name in ("told", "orders", "causes"):
             own.__dict__.pop(name, None)
         return own

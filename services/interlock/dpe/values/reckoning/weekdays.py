@@ -20,6 +20,10 @@ _GROUPS = {
     ("business", "days"): WORKDAYS, ("daily",): ALL, ("every", "day"): ALL, ("each", "day"): ALL, ("any", "day"): ALL,
     ("all", "days"): ALL, ("other", "days"): ALL, ("any", "other", "day"): ALL, ("seven", "days", "a", "week"): ALL, ("7", "days", "a", "week"): ALL,
 }  # fmt: skip
+_BY_FIRST = {
+    first: [(words, days) for words, days in _GROUPS.items() if words[0] == first]
+    for first in {each[0] for each in _GROUPS}
+}
 _TO = frozenset({"-", "to", "through", "thru", "until", "till"})
 LONGEST_SHORT = 5
 """Letters of Thurs; the shortest name in full has six, and is a value of its own."""
@@ -71,7 +75,7 @@ def _between(first: int, last: int) -> frozenset[int]:
 
 
 def _groups(tokens: Sequence[Lexeme]) -> Iterator[Days]:
-    for index in range(len(tokens)):
-        for words, days in _GROUPS.items():
+    for index, token in enumerate(tokens):
+        for words, days in _BY_FIRST.get(token.low, ()):
             if all(at(tokens, index + step).low == word for step, word in enumerate(words)):
                 yield Days(days)
