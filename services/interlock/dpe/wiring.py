@@ -19,10 +19,10 @@ from interlock.dpe.inference.lemmas import index_words
 from interlock.dpe.inference.models import PARSER, ModelManifest, check, check_code, manifest
 from interlock.dpe.inference.port import Inference, ModelInfo
 from interlock.dpe.intake import Bounds
-from interlock.dpe.parse.trees import TreeParser
 from interlock.dpe.pipeline import Pipeline
 from interlock.dpe.servicer import DpeServicer
 from interlock.dpe.text.memory.remembered import STORE
+from interlock.dpe.text.parse.trees import TreeParser
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
 

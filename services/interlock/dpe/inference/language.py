@@ -23,9 +23,9 @@ from interlock.dpe.document import Entity
 from interlock.dpe.inference.fairness import current_flow
 from interlock.dpe.inference.port import ModelInfo
 from interlock.dpe.inference.worker import Expired, Job, Left, OutOfTime, Worker
-from interlock.dpe.parse.trees import ParseSpan, ParseTree, TreeParser
 from interlock.dpe.text.layout import Layout, layout
 from interlock.dpe.text.memory.remembered import STORE
+from interlock.dpe.text.parse.trees import ParseSpan, ParseTree, TreeParser
 from interlock.dpe.text.segmentation import Parsed, pieces, sentences
 from interlock.dpe.text.text import Text
 

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from interlock.dpe.parse.trees import ParseTree
 from interlock.dpe.pii.lexicon import ILLNESS, Term, terms
 from interlock.dpe.pii.persons import People, is_public
 from interlock.dpe.pii.records import recorded
 from interlock.dpe.pii.said_of import is_said
 from interlock.dpe.text.memory.remembered import STORE
+from interlock.dpe.text.parse.trees import ParseTree
 from interlock.dpe.text.patterns import pattern
 
 SCORE = 0.7

@@ -14,7 +14,7 @@ from typing import Any
 from interlock.dpe.comparison.bindings import predicates
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, fillers, key, key_of
 from interlock.dpe.comparison.bindings.moods import PASSIVE_SUBJECTS, SUBJECTS, contrasts, has_subject, is_hypothetical
-from interlock.dpe.parse.memo import of_token
+from interlock.dpe.text.parse.memo import of_token
 from interlock.dpe.text.wordlists import lines, word_set
 from interlock.dpe.values.frames import DIRECTIONS, STOP
 

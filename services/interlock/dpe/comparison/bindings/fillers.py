@@ -11,7 +11,7 @@ from enum import Enum
 from functools import cache, cached_property
 from typing import Any
 
-from interlock.dpe.parse.memo import of_token
+from interlock.dpe.text.parse.memo import of_token
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import DIRECTIONS, STOP
 from interlock.dpe.values.frames import stem as stem_of

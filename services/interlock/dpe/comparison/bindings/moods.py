@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from interlock.dpe.comparison.bindings import predicates
-from interlock.dpe.parse.memo import of_token
+from interlock.dpe.text.parse.memo import of_token
 from interlock.dpe.text.wordlists import word_set
 
 SUBJECTS = frozenset({"nsubj", "csubj"})

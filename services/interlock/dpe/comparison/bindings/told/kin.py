@@ -7,7 +7,7 @@ from typing import Any
 
 from interlock.dpe.comparison.bindings.clauses import sense, sense_of
 from interlock.dpe.comparison.bindings.fillers import key, key_of
-from interlock.dpe.parse.memo import of_token
+from interlock.dpe.text.parse.memo import of_token
 from interlock.dpe.text.wordlists import lines
 
 

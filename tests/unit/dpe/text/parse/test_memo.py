@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.dpe.parse.memo import of_token
+from interlock.dpe.text.parse.memo import of_token
 from tests.support.dpe import pipeline
 
 pytestmark = [pytest.mark.models, pytest.mark.req("DPE-3")]
