@@ -32,7 +32,7 @@ from interlock.dpe.text.text import Text
 BATCH = 16
 BATCH_CHARS = 2000
 """Texts that the parser reads at once, and their characters together; a longer text is read alone."""
-BYTES_A_CHARACTER = 400
+BYTES_A_CHARACTER = 500
 """About what a parse holds for each character of its text, with what is derived from it."""
 MOST_DERIVED = 100
 _NAMES, _DERIVED = "interlock.names", "interlock.derived"

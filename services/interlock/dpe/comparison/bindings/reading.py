@@ -65,4 +65,4 @@ class Passages:
             return [tuple(in_order(map(passage, doc.sents))) for doc in nlp.pipe(new, batch_size=_BATCH)]
 
         wanted = [text for text in texts if len(text) <= LONGEST_TEXT]
-        return STORE.of_each(f"passages {self.own}", wanted, read, bytes_a_character=500)
+        return STORE.of_each(f"passages {self.own}", wanted, read, bytes_a_character=700)
