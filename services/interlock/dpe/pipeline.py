@@ -29,6 +29,7 @@ from interlock.dpe.grounding import attribution, bound, citations, fabrication, 
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.beside import consumed
 from interlock.dpe.grounding.beside.apart import Apart, apart
+from interlock.dpe.grounding.beside.inside import contradicted_inside
 from interlock.dpe.grounding.citations import Misattribution
 from interlock.dpe.grounding.doubt import Doubts
 from interlock.dpe.grounding.envelope import Envelope
@@ -103,7 +104,7 @@ class Pipeline:
             self._evidence(answer, base, request),
             self._fabrications(answer, base, request, mode),
             self._inputs.personal_data(request, self.pii.find),
-            self._contradictions(answer, request),
+            self._contradictions(answer, base, request),
             self._cross_window(answer, earlier, request, merged),
         )
         # What no source is about, and what is in another language, is judged apart.
@@ -152,7 +153,7 @@ class Pipeline:
         evidence, fabricated, inside = await _together(
             self._evidence(answer, base, request),
             self._fabrications(answer, base, request, GroundingMode.PREFERRED),
-            self._contradictions(answer, request),
+            self._contradictions(answer, base, request),
         )
         distorted = await self._distortions(answer.checked, answer, evidence, base, request)
 
@@ -259,19 +260,14 @@ class Pipeline:
                 prompt=request.prompt, held=mode is not GroundingMode.OPEN,
             )  # fmt: skip
 
-    async def _contradictions(self, answer: ReadAnswer, request: Request) -> list[list[Contradiction]]:
+    async def _contradictions(self, answer: ReadAnswer, base: Envelope, request: Request) -> list[list[Contradiction]]:
         """Return the contradictions within each choice. Claims of different choices are not compared."""
         with timed("3c"):
-            found = [await self._contradictions_in(reading.checked) for reading in answer.readings]
+            found = [
+                await contradicted_inside(reading.checked, base, self.inference, self.language)
+                for reading in answer.readings
+            ]
             return await self._fan_in.drop_other_subjects(answer.readings, request, found)
-
-    async def _contradictions_in(self, claims: Sequence[Claim]) -> list[Contradiction]:
-        vectors = await self.inference.embed([claim.text for claim in claims])
-        pairs = await self.language.run(partial(contradiction.neighbours, claims, vectors), stage="3c")
-        likely = await contradiction.probabilities(claims, pairs, self.inference)
-        return await self.language.run(
-            lambda _: contradiction.contradictions(claims, pairs, likely, one_answer=True), stage="3c"
-        )
 
     # Stage 5
 
