@@ -189,3 +189,26 @@ async def test_the_python_client_hands_conditions_over(sidecar):
 
     await asyncio.to_thread(run)
     calls.close()
+
+
+async def test_a_predicate_beside_a_condition_is_decided_on_what_both_saw(sidecar):
+    """The caller evaluates its predicate on a version, the session service its condition: both hold, over two objects at once."""
+    calls = KernelCalls(sidecar.http)
+
+    def run() -> int:
+        told = [Invariant("few", cel="n <= 6", variables={"n": "n"}), Invariant("even", lambda s: s.get("n", 0) != 99)]
+        kernel = SafetyKernel(100.0, told, min_action_cost=1.0, name="both", calls=calls)
+        add = ActionSpec("add", "Add", effects=(Effect("n", "increment", 1),), cost=1.0)
+        done = 0
+        for _ in range(5):
+            try:
+                kernel.execute(State({"n": 0}), add)
+            except RuntimeError as error:
+                assert "few would not hold afterwards" in str(error)
+            else:
+                done += 1
+        return done
+
+    done = await asyncio.gather(*(asyncio.to_thread(run) for _ in range(2)))
+    calls.close()
+    assert sum(done) == 6
