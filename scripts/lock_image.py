@@ -19,7 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGE = ROOT / "deploy" / "image"
-EXTRAS = "dpe,otlp,postgres,triton"
+EXTRAS = "cel,dpe,otlp,postgres,triton"
 HEAD = "# By scripts/lock_image.py: CPython 3.11 on Linux, amd64. Do not edit.\n"
 
 Package = dict[str, Any]

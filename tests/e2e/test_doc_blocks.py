@@ -173,7 +173,11 @@ def test_the_blocks_about_kernels_go_on_from_one_another(bench):
     lease = bench.run("docs/kernel.md: with kernel.lease(wanted=5.0, lifetime_s=30.0) as lease:", before=goes_on)
     saga = bench.run('docs/kernel.md: UNBOOK = ActionSpec("unbook", "Unbook", effects=(Effect("booked", "decrement", 1),))', before=goes_on + WORLD)  # fmt: skip
 
-    for done in (first, *commands, named, lease, saga):
+    shop = bench.run(
+        "docs/kernel.md: from interlock.client.kernel import ActionSpec, Effect, Invariant, SafetyKernel, State"
+    )
+
+    for done in (first, *commands, named, lease, saga, shop):
         assert done.returncode == 0, done.stdout + done.stderr
     assert "active_tasks" in commands[0].stdout
 

@@ -72,6 +72,7 @@ MESH: frozenset[str] = frozenset({
     "docs/kernel.md: interlock kernel permits team",
     'docs/kernel.md: interlock kernel simulate team --limit budget=50 --invariant "few=active_tasks <= 3"',
     "docs/kernel.md: with kernel.lease(wanted=5.0, lifetime_s=30.0) as lease:",
+    "docs/kernel.md: from interlock.client.kernel import ActionSpec, Effect, Invariant, SafetyKernel, State",
     'docs/kernel.md: UNBOOK = ActionSpec("unbook", "Unbook", effects=(Effect("booked", "decrement", 1),))',
     'docs/policies.md: interlock policy simulate "halt-on HIGH" --last 24h',
     "docs/oversight.md: interlock oversight list --key reviewer.key",

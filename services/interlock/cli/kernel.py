@@ -50,7 +50,7 @@ def describe(name: str = NAME, url: str = URL, output: Output = Format.TEXT) -> 
     rows += [_resource(one, child) for child in shown["children"] for one in child["resources"]]
     state = [f"  {name} = {value_of(value)!r}" for name, value in sorted(shown["state"].items())]
     rules = [
-        f"  {one['name']}: {one['expression'] or 'predicate of the callers'}"
+        f"  {one['name']}: {one['expression'] or one['cel'] or 'predicate of the callers'}"
         for one in shown["definition"]["invariants"]
     ]
     actions = [f"  {one['id']}" for one in shown["definition"]["actions"]]

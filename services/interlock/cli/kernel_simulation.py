@@ -17,6 +17,7 @@ from interlock.domain.errors import invalid
 from interlock.domain.kernel import words
 from interlock.domain.kernel.simulation import Differs, OtherTerms, Simulated, simulated
 from interlock.domain.kernel.state import Resource
+from interlock.session.kernel.cel_language import LANGUAGE
 
 Record = tuple[int, str, Mapping[str, Any]]
 
@@ -27,6 +28,7 @@ MIN_COST = typer.Option([], "--min-cost", help="usd=1: another least cost of eve
 INVARIANT = typer.Option(
     [], "--invariant", help="few='active <= 3': one more blocking invariant, or another of that name."
 )
+CEL = typer.Option([], "--cel", help="few='active <= 3': the same in CEL.")
 WITHOUT = typer.Option([], "--without", help="Name of an invariant that is left out.")
 FILE = typer.Option(
     None, "--file", help="Read the trace from a file that `interlock kernel watch NAME --once -o json` wrote.", exists=True, dir_okay=False,
@@ -38,6 +40,7 @@ def simulate(  # noqa: PLR0917 - typer's options
     limit: list[str] = LIMIT,
     min_cost: list[str] = MIN_COST,
     invariant: list[str] = INVARIANT,
+    cel: list[str] = CEL,
     without: list[str] = WITHOUT,
     file: Path | None = FILE,
     url: str = URL,
@@ -48,13 +51,15 @@ def simulate(  # noqa: PLR0917 - typer's options
     Agents do what they did, also where something before it was rejected; nothing is asked of the kernel but its trace.
     """
     with refusals(output):
-        changes = OtherTerms(_amounts(limit), _amounts(min_cost), dict(map(_pair, invariant)), frozenset(without))
+        changes = OtherTerms(
+            _amounts(limit), _amounts(min_cost), dict(map(_pair, invariant)), frozenset(without), dict(map(_pair, cel))
+        )
         if file is not None:
             records = _read(file)
         else:
             with calls_of(url) as calls:
                 records = _fetched(calls, name)
-        found = simulated(records, changes)
+        found = simulated(records, changes, LANGUAGE)
     if output is Format.JSON:
         print_json(_told(name, found))
     else:

@@ -164,7 +164,10 @@ class Guard:
         if admitted.bound.apart:
             run.call = replace(call, apart=call.apart | admitted.bound.apart)
         run.spending = self._spending.of(admitted.opened, admitted.policy.policy_text, call.reply)
-        trials = self._tools.of(call.caller.scope, observed=admitted.observed)
+        token = call.asked.session_token
+        trials = self._tools.of(
+            call.caller.scope, admitted.opened, run.deadline, token=token, observed=admitted.observed
+        )
         run.noted.extend(bindings.events(admitted.bound))
         run.noted.extend(trace_events.loop_iteration(one, call.iteration, admitted.budget) for one in call.phases)
         call.reply.set({"CRP-Agent-Phase": call.phases[-1] if call.phases else None})

@@ -54,6 +54,7 @@ from interlock.sidecar.settlement.effects import SettlementEffects
 from interlock.sidecar.settlement.leases import Leases
 from interlock.sidecar.settlement.recovery import RecoveringSession, Recovery
 from interlock.sidecar.settlement.tool_calls import ToolCalls
+from interlock.sidecar.settlement.tool_kernels import ToolKernels
 from interlock.sidecar.trail.response_headers import report_uri
 
 log = structlog.get_logger()
@@ -111,7 +112,7 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
         Bindings(peers.session, recovery, reader.sources.ranks, settings.unaware_callers == "observe"),
     )  # fmt: skip
     kernels, closing = Kernels(settings, direct), Closing(settings, peers, effects, leases, recovery, base_url)
-    spending, tools = _spending(settings, peers), _tools(settings, kernels)
+    spending, tools = _spending(settings, peers), _tools(settings, kernels, peers)
     guard = Guard(settings, peers, admission, leases, closing, tools=tools, spending=spending)
     upstream, sessions = Upstream(settings), Sessions(settings, peers, recovery, agents, starter, delegations)
     front = Front(
@@ -204,8 +205,9 @@ def _spending(settings: Settings, peers: Peers) -> ModelSpending:
     return ModelSpending(peers, prices, settings.unbounded_output_tokens)
 
 
-def _tools(settings: Settings, kernels: Kernels) -> ToolCalls:
-    return ToolCalls(kernels, settings.tool_kernel, micros(settings.refused_action_charge))
+def _tools(settings: Settings, kernels: Kernels, peers: Peers) -> ToolCalls:
+    found = ToolKernels(kernels, peers.session, settings.tool_kernel)
+    return ToolCalls(found, micros(settings.refused_action_charge))
 
 
 def _register(servicer: SidecarServicer, server: Any, *, decisions: Any) -> None:

@@ -59,3 +59,33 @@ async def test_a_recorded_trace_is_decided_again_under_other_limits(tmp_path):
     assert "1 would have been rejected" in bound.stdout, "one less is done, so that few holds"
     assert (wrong.returncode, json.loads(wrong.stdout)["error"]["reason"]) == (2, "KERNEL_CHANGE_INVALID")
     assert spent == 50 * UNIT
+
+
+@pytest.mark.req("KRN-3")
+async def test_conditions_in_cel_are_evaluated_again(tmp_path):
+    """A trace under a condition of its own is as it was; one more that is tighter would have rejected, one left out approved."""
+    async with running_sidecar(tmp_path) as sidecar:
+        team = KernelClient(sidecar.client, "team", key="alice")
+        await team.open(invariants=[{"name": "few", "cel": "active <= 3 && log.all(x, x == 'sent')"}])
+        for number in range(5):
+            await team.execute("task", f"k{number}")
+        env = environment(tmp_path / "cli") | {
+            "OPENAI_API_KEY": "alice",
+            "OPENAI_BASE_URL": str(sidecar.client.base_url).rstrip("/") + "/v1",
+        }
+
+        async def kernel(*arguments: str):
+            return await asyncio.to_thread(run, "kernel", "simulate", "team", "-o", "json", *arguments, env=env)
+
+        same = await kernel()
+        tight = await kernel("--cel", "rich=left.usd >= 75.5")
+        loose = await kernel("--without", "few")
+        wrong = await kernel("--cel", "rich=left.eur >= 75.5")
+        described = await asyncio.to_thread(run, "kernel", "describe", "team", env=env)
+
+    assert (same.returncode, json.loads(same.stdout)["rejected"]) == (0, []), same.stderr
+    told = json.loads(tight.stdout)["rejected"]
+    assert [(one["key"], one["checks"][0]["name"]) for one in told] == [("k2", "invariant:rich")]
+    assert [one["key"] for one in json.loads(loose.stdout)["approved"]] == ["k3", "k4"]
+    assert (wrong.returncode, json.loads(wrong.stdout)["error"]["reason"]) == (2, "KERNEL_VARIABLE_UNKNOWN")
+    assert "  few: active <= 3 && log.all(x, x == 'sent')" in described.stdout.splitlines()

@@ -149,11 +149,11 @@ class ActionSpec:
 
 
 class Invariant:
-    """A condition on every state: a predicate of the caller's process, or an *expression* that the kernel evaluates itself.
+    """A condition on every state: a predicate of the caller's process, or an *expression* or condition in *cel* that the kernel evaluates.
 
     A predicate that raises, or takes longer than *max_eval_ms*, does not hold. An expression needs no second round trip and cannot be
-    raced (docs/kernel.md); a predicate next to it serves ``check`` alone. *variables* are the types (n, s, b, l or u) of what the
-    expression speaks of, for a kernel whose first state lacks it.
+    raced; CEL says more, and is evaluated in the session service (docs/kernel.md). A predicate next to either serves ``check`` alone.
+    *variables* are the types (n, s, b, l or u) of what the expression speaks of, for a kernel whose first state lacks it.
     """
 
     def __init__(
@@ -168,21 +168,22 @@ class Invariant:
         expression: str = "",
         variables: Mapping[str, str] | None = None,
         max_eval_ms: float | None = None,
+        cel: str = "",
     ) -> None:
-        if predicate is None and not expression:
-            raise ValueError("an invariant has a predicate or an expression")
+        if (predicate is None and not expression and not cel) or (expression and cel):
+            raise ValueError("an invariant has a predicate, an expression or a condition in CEL")
         if enforcement not in {None, "blocking", "monitoring"}:
             raise ValueError(f"Invariant enforcement must be 'blocking' or 'monitoring', got {enforcement!r}")
-        self.name, self.predicate, self.expression = name, predicate, expression
+        self.name, self.predicate, self.expression, self.cel = name, predicate, expression, cel
         self.description, self.suggestion, self.severity = description or name, suggestion, severity
         self.enforcement = enforcement or ("blocking" if severity == "critical" else "monitoring")
-        self.variables, self.max_eval_ms = dict(variables or {}) if expression else {}, max_eval_ms
+        self.variables, self.max_eval_ms = dict(variables or {}) if expression or cel else {}, max_eval_ms
         self.violation_count = 0
 
     @property
     def local(self) -> bool:
         """Whether this process evaluates it, not the kernel."""
-        return not self.expression
+        return not self.expression and not self.cel
 
     def check(self, state: State) -> tuple[bool, str]:
         """Evaluate the predicate here; (holds, why not)."""

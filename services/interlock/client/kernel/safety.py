@@ -382,5 +382,11 @@ def _invariant(one: Invariant) -> dict[str, Any]:
         "name": one.name,
         "enforcement": f"ENFORCEMENT_{one.enforcement.upper()}",
         "suggestion": (one.suggestion or "")[:500],
-        **({"expression": one.expression} if one.expression else {"predicate_hash": one.digest}),
+        **(
+            {"predicate_hash": one.digest}
+            if one.local
+            else {"cel": one.cel}
+            if one.cel
+            else {"expression": one.expression}
+        ),
     }

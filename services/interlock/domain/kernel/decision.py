@@ -10,10 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from interlock.domain.kernel import values
+from interlock.domain.kernel.cel import names as cel
+from interlock.domain.kernel.cel.evaluation import CODES, HOLDS
 from interlock.domain.kernel.expression import ExpressionView, Program
 from interlock.domain.kernel.state import (
     KEYS_KEPT,
     LARGEST_RECORD,
+    LOOK,
     MOMENTS,
     Fields,
     KernelRecord,
@@ -42,6 +45,9 @@ class KernelStep:
         self.moments: list[list[str]] = []
         self.checks: list[list[str]] = []
         self.failed = False
+        self.charged: dict[str, str] = {}
+        self.look: str | None = None
+        """What is to be looked at before it can be decided: a view of conditions in CEL that nobody told the verdicts of."""
         self.turn: dict[str, str] = {}
         """What becomes of the line of tickets, whether the action is rejected or not."""
 
@@ -56,7 +62,7 @@ class KernelStep:
 
     def charge(self, costs: Pairs, *, grants: bool) -> None:
         """Charge costs, and check every least cost and limit. *grants* are leases."""
-        named = {one[0]: one[1] for one in costs}
+        named = self.charged = {one[0]: one[1] for one in costs}
         for name in self.fields["res"].split():
             budget, cost = self.resource(name), int(named.get(name, 0))
             if budget.min_cost and not grants:
@@ -117,11 +123,38 @@ class KernelStep:
         for name, enforcement, program in json.loads(self.need("inv")):
             monitoring = enforcement == "monitoring"
             self.check("invariant:" + name, self.holds(program), "INVARIANT_BROKEN", monitoring=monitoring)
+        for name, enforcement, said in self._conditions():
+            monitoring = enforcement == "monitoring"
+            self.check("invariant:" + name, said == HOLDS, CODES.get(said, ""), monitoring=monitoring)
 
     def unbroken(self) -> bool:
         """Tell whether every blocking invariant holds on what is changed so far."""
         told = json.loads(self.need("inv"))
-        return all(enforcement == "monitoring" or self.holds(program) for _, enforcement, program in told)
+        held = all(enforcement == "monitoring" or self.holds(program) for _, enforcement, program in told)
+        return held and all(how == "monitoring" or said == HOLDS for _, how, said in self._conditions())
+
+    def _conditions(self) -> list[tuple[str, str, str]]:
+        """Return name, enforcement and verdict of each condition in CEL on what is changed so far.
+
+        They are told with what is asked, by the view that they were made on: a verdict about anything else is none. Without it there
+        are none to return, and the step becomes the view that is to be looked at.
+        """
+        text = self.fields.get("cel")
+        if text is None:
+            return []
+        conditions = json.loads(text)
+        view = cel.view_of(text, cel.shown_of(conditions["names"], {
+            cel.AFTER: lambda name: self.need("v:" + name),
+            cel.BEFORE: lambda name: self.fields["v:" + name],
+            cel.LEFT: lambda name: f"n:{self.resource(name).left}",
+            cel.COST: lambda name: f"n:{self.charged.get(name, 0)}",
+            cel.ACTION: lambda _name: f"s:{self.ask.get('action', '')}",
+        }))  # fmt: skip
+        said = (self.ask.get("told") or {}).get(cel.digest(view))
+        if said is None:
+            self.look = self.look or view
+            return []
+        return [(name, how, one) for (name, how, _), one in zip(conditions["programs"], said, strict=True)]
 
     def predicates(self) -> None:
         """Check what the caller told of its predicates."""
@@ -210,7 +243,12 @@ class KernelStep:
         return "\n".join(key for key in (self.ask["key"], self.ask.get("voids")) if key)
 
     def commit(self, kind: str, action: str, costs: Pairs, undo: Pairs, state: str) -> Stepped:
-        """Write what was decided as the next record. A rejection changes nothing but what is remembered of it."""
+        """Write what was decided as the next record. A rejection changes nothing but what is remembered of it.
+
+        Nothing is written where it depends on conditions in CEL that have to be looked at first (``LOOK``).
+        """
+        if self.look is not None and not self.failed:
+            return self.looked()
         fields = self.fields
         self.version = int(fields["version"]) + (0 if self.failed or kind in OF_THE_LINE else 1)
         if self.failed:
@@ -257,6 +295,10 @@ class KernelStep:
             fields.pop(field, None)
         fields.update({"seq": str(sequence), "link": record.link, f"o:{sequence}": record.stored})
         return self.answered("OK", answer)
+
+    def looked(self) -> Stepped:
+        """Return what is to be looked at."""
+        return Stepped(LOOK, {}, self.look or "")
 
     def answered(self, status: str, answer: Mapping[str, Any]) -> Stepped:
         """Return an answer with all that is to be sealed."""

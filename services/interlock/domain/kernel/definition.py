@@ -11,10 +11,15 @@ from dataclasses import dataclass
 from interlock.domain.errors import conflict, exhausted, invalid
 from interlock.domain.ids import SessionId
 from interlock.domain.kernel import values
+from interlock.domain.kernel.cel.conditions import CelLanguage, kept, unavailable_here, verdicts
+from interlock.domain.kernel.cel.evaluation import HOLDS
+from interlock.domain.kernel.cel.names import ACTION, AFTER, BEFORE, COST, LEFT, shown_of
 from interlock.domain.kernel.expression import Declared, ExpressionView, Program, compiled, windows
 from interlock.domain.kernel.state import Fields, KernelRecord, Resource, linked, refusal
 
 MOST_RESOURCES, MOST_VARIABLES, MOST_INVARIANTS, MOST_ACTIONS = 16, 1_024, 64, 1_024
+MOST_CEL = 16
+"""Conditions in CEL: each takes its time in the session service."""
 MOST_EFFECTS, MOST_PRECONDITIONS, LONGEST_SUGGESTION, LONGEST_NAME = 32, 16, 500, 200
 LARGEST_DEFINITION = 49_152
 
@@ -27,13 +32,14 @@ _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on the state after each action: an expression, or a predicate of the caller's by its hash."""
+    """A condition on the state after each action: an expression, one in CEL, or a predicate of the caller's by its hash."""
 
     name: str
     expression: str
     blocking: bool
     suggestion: str = ""
     predicate_hash: str = ""
+    cel: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,15 +116,21 @@ def checked_amount(micros: int) -> int:
 
 
 def opened(
-    definition: Definition, kernel_id: str, now_ms: int, *, owner: Mapping[str, str] | None = None
+    definition: Definition,
+    kernel_id: str,
+    now_ms: int,
+    *,
+    owner: Mapping[str, str] | None = None,
+    cel: CelLanguage | None = None,
 ) -> tuple[Fields, KernelRecord]:
     """Return the fields of a new kernel, and its first record. Refused where the definition is not as it must be.
 
-    *owner* says whose it is: a person who decides about it must not be its caller.
+    *owner* says whose it is: a person who decides about it must not be its caller. *cel* reads conditions in CEL; without it a definition
+    with one is refused with KERNEL_CEL_UNAVAILABLE.
     """
     _check_sizes(definition)
     names = definition.names()
-    programs = [(one, compiled(one.expression, names)) for one in definition.invariants if not one.predicate_hash]
+    programs = [(one, compiled(one.expression, names)) for one in definition.invariants if one.expression]
     spans: dict[str, int] = {}
     for _, program in programs:
         for name, seconds in windows(program).items():
@@ -136,6 +148,7 @@ def opened(
         **{f"r:{name}": one.text for name, one in definition.resources.items()},
     }  # fmt: skip
     require_base(fields, [(one.name, program) for one, program in programs if one.blocking])
+    fields |= _conditions(definition, fields, cel)
     data = _dumped({
         "sequence": "1", "previous": "", "at_ms": str(now_ms), "action": "", "key": "", "approved": "1", "checks": [],
         "costs": [], "version": "1", "changes": fields, "dropped": [], "moments": [], "kernel_id": kernel_id, **(owner or {}),
@@ -144,6 +157,18 @@ def opened(
         raise refusal("KERNEL_TOO_LARGE")
     record = KernelRecord(1, "", linked("", data), "KERNEL_OPENED", 2, data)
     return fields | {"link": record.link}, record
+
+
+def _conditions(definition: Definition, fields: Fields, language: CelLanguage | None) -> Fields:
+    """Return the field of conditions in CEL, where there are any."""
+    told = [(one.name, _enforced(one), one.cel) for one in definition.invariants if one.cel]
+    if not told:
+        return {}
+    if language is None:
+        raise unavailable_here()
+    found = {"cel": kept(told, definition.names(), language)}
+    require_cel_base({**fields, **found}, language)
+    return found
 
 
 def registered(variables: Mapping[str, str], actions: Sequence[RegisteredAction], names: Declared) -> Fields:
@@ -173,7 +198,8 @@ def contract(definition: Definition) -> str:
     return _dumped({
         "resources": {name: [one.limit, one.min_cost] for name, one in definition.resources.items()},
         "invariants": [
-            [one.name, one.expression, _enforced(one), one.suggestion, one.predicate_hash] for one in definition.invariants
+            [one.name, one.expression, _enforced(one), one.suggestion, one.predicate_hash, *([one.cel] if one.cel else [])]
+            for one in definition.invariants
         ],
         "open_registry": definition.open_registry,
     })  # fmt: skip
@@ -204,13 +230,19 @@ def _check_sizes(definition: Definition) -> None:
         checked_name(name)
         checked_amount(one.limit)
         checked_amount(one.min_cost)
+    if sum(bool(one.cel) for one in definition.invariants) > MOST_CEL:
+        raise exhausted(
+            "KERNEL_TOO_LARGE", f"a kernel has at most {MOST_CEL} conditions in CEL", what="cel", limit=str(MOST_CEL)
+        )
     names = [_checked_invariant(one.name) for one in definition.invariants]
     if len(set(names)) != len(names):
         raise invalid("KERNEL_DUPLICATE", "an invariant is named twice")
     for invariant in definition.invariants:
-        if bool(invariant.expression) == bool(invariant.predicate_hash):
+        if [bool(invariant.expression), bool(invariant.predicate_hash), bool(invariant.cel)].count(True) != 1:
             raise invalid(
-                "KERNEL_INVARIANT_INVALID", "an invariant is an expression or a predicate", name=invariant.name
+                "KERNEL_INVARIANT_INVALID",
+                "an invariant is an expression, a condition in CEL or a predicate",
+                name=invariant.name,
             )
         if invariant.predicate_hash and not _HASH.fullmatch(invariant.predicate_hash):
             raise invalid(
@@ -236,6 +268,19 @@ def require_base(fields: Fields, programs: Iterable[tuple[str, Program]]) -> Non
     )
     for name, program in programs:
         if not view.holds(program):
+            raise invalid("KERNEL_INVARIANT_BROKEN", "an invariant does not hold at the beginning", name=name)
+
+
+def require_cel_base(fields: Fields, language: CelLanguage, only: Iterable[str] | None = None) -> None:
+    """Do the same for the blocking conditions in CEL, or those named."""
+    conditions = json.loads(fields["cel"])
+    shown = shown_of(conditions["names"], {
+        AFTER: lambda name: fields[f"v:{name}"], BEFORE: lambda name: fields[f"v:{name}"], COST: lambda _name: "n:0",
+        LEFT: lambda name: f"n:{Resource.of(fields[f'r:{name}']).left}", ACTION: lambda _name: "s:",
+    })  # fmt: skip
+    said = verdicts(fields["cel"], shown, language.matches)
+    for (name, how, _), one in zip(conditions["programs"], said, strict=True):
+        if one != HOLDS and (how == "blocking" if only is None else name in only):
             raise invalid("KERNEL_INVARIANT_BROKEN", "an invariant does not hold at the beginning", name=name)
 
 

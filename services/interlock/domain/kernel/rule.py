@@ -87,7 +87,7 @@ class _Step(KernelStep):
             return self._shown(ask["action"], action, [], whole=True)
         undo, whole = self._try(ask["action"], action)
         if dry:
-            return self._shown(ask["action"], action, undo, whole=whole)
+            return self._shown(ask["action"], action, undo, whole=whole) if self.look is None else self.looked()
         self.predicates()
         ask["irreversible"], ask["compensation"] = action["irreversible"], action.get("compensation", "")
         kind, state = ("KERNEL_PERMITTED", "P") if permit else ("KERNEL_EXECUTED", "E")

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from interlock.domain.errors import invalid, not_found, unavailable
 from interlock.domain.kernel import rule
+from interlock.domain.kernel.cel.conditions import CelLanguage, kept, unavailable_here, verdicts, without
+from interlock.domain.kernel.cel.names import digest, parted
 from interlock.domain.kernel.decision import ROOT
-from interlock.domain.kernel.definition import require_base
+from interlock.domain.kernel.definition import require_base, require_cel_base
 from interlock.domain.kernel.expression import Declared, compiled, windows
-from interlock.domain.kernel.state import Fields, Resource, Stepped
+from interlock.domain.kernel.state import LOOK, Fields, Resource, Stepped
 
 Data = Mapping[str, Any]
 _DIGEST = "simulated"
@@ -30,6 +32,8 @@ class OtherTerms:
     min_costs: Mapping[str, int]
     invariants: Mapping[str, str]
     without: frozenset[str]
+    cel: Mapping[str, str] = field(default_factory=dict)
+    """Conditions in CEL by name."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +59,18 @@ class Simulated:
     simulated: Mapping[str, Resource]
 
 
-def simulated(records: Sequence[tuple[int, str, Data]], changes: OtherTerms) -> Simulated:
-    """Decide records (number, type, data) again, from the first. Refused with KERNEL_RECORD_BROKEN, or where *changes* do not fit."""
+def simulated(
+    records: Sequence[tuple[int, str, Data]], changes: OtherTerms, cel: CelLanguage | None = None
+) -> Simulated:
+    """Decide records (number, type, data) again, from the first. Refused with KERNEL_RECORD_BROKEN, or where *changes* do not fit.
+
+    *cel* is needed where the kernel has conditions in CEL, or is to have some (KERNEL_CEL_UNAVAILABLE).
+    """
     if not records or [number for number, _, _ in records] != [*range(1, len(records) + 1)]:
         raise unavailable(
             "KERNEL_RECORD_BROKEN", "a trace is decided again from its first record, none left out", retry_after_ms=0
         )
-    run = _Run(records, changes)
+    run = _Run(records, changes, cel)
     for number, kind, data in records[1:]:
         run.decide(number, kind, data)
     return Simulated(len(records), run.differs, run.left_out, _resources(run.was), _resources(run.now))
@@ -74,11 +83,11 @@ def _resources(fields: Fields) -> dict[str, Resource]:
 class _Run:
     """The kernel as it was, and as it would be."""
 
-    def __init__(self, records: Sequence[tuple[int, str, Data]], changes: OtherTerms) -> None:
+    def __init__(self, records: Sequence[tuple[int, str, Data]], changes: OtherTerms, cel: CelLanguage | None) -> None:
         first = dict(records[0][2]["changes"])
-        self._changes = changes
+        self._changes, self._cel = changes, cel
         self.was: Fields = {**first, "seq": "1", "sealed": "1"}
-        self.now: Fields = {**_altered(first, records, changes), "seq": "1", "sealed": "1", "link": ""}
+        self.now: Fields = {**_altered(first, records, changes, cel), "seq": "1", "sealed": "1", "link": ""}
         self.differs: list[Differs] = []
         self.left_out: list[int] = []
 
@@ -88,14 +97,24 @@ class _Run:
         if ask is None:
             self.left_out.append(number)
         else:
-            found = rule.step(self.now, {"key": data["key"], "digest": _DIGEST, **ask}, int(data["at_ms"]))
+            found = self._decided({"key": data["key"], "digest": _DIGEST, **ask}, int(data["at_ms"]))
             self._compare(number, kind, data, found)
         for sealed in range(int(self.now["sealed"]) + 1, int(self.now["seq"]) + 1):
             self.now.pop(f"o:{sealed}", None)
         self.now["sealed"] = self.now["seq"]
         self.was.update(data["changes"] or {})
-        for field in data["dropped"] or ():
-            self.was.pop(field, None)
+        for name in data["dropped"] or ():
+            self.was.pop(name, None)
+
+    def _decided(self, ask: Mapping[str, Any], now_ms: int) -> Stepped:
+        """Return what the rule says; what it asks back is looked at, as in the session service."""
+        found, told = rule.step(self.now, ask, now_ms), dict[str, str]()
+        while found.status == LOOK:
+            if self._cel is None:
+                raise unavailable_here()
+            told[digest(found.subject)] = verdicts(self.now["cel"], parted(found.subject)[1], self._cel.matches)
+            found = rule.step(self.now, {**ask, "told": told}, now_ms)
+        return found
 
     def _compare(self, number: int, kind: str, data: Data, found: Stepped) -> None:
         approved = found.status == "OK" and found.answer.get("approved", "1") == "1"
@@ -209,7 +228,9 @@ class _Run:
         return str(json.loads(text)["state"]) if text else "-"
 
 
-def _altered(first: Fields, records: Sequence[tuple[int, str, Data]], changes: OtherTerms) -> Fields:
+def _altered(
+    first: Fields, records: Sequence[tuple[int, str, Data]], changes: OtherTerms, cel: CelLanguage | None
+) -> Fields:
     """Return the fields of the kernel as it would have been opened."""
     fields = dict(first)
     for _, kind, data in records[1:]:
@@ -221,11 +242,13 @@ def _altered(first: Fields, records: Sequence[tuple[int, str, Data]], changes: O
         kinds, frozenset(name[2:] for name in fields if name[:2] == "a:"), frozenset(fields["res"].split())
     )
     programs = {name: compiled(text, names) for name, text in changes.invariants.items()}
-    kept = [one for one in json.loads(fields["inv"]) if one[0] not in changes.without | programs.keys()]
-    known = {one[0] for one in json.loads(fields["inv"])} | {one[0] for one in json.loads(fields["pred"])}
+    gone = changes.without | programs.keys() | changes.cel.keys()
+    rest = [one for one in json.loads(fields["inv"]) if one[0] not in gone]
+    known = {one[0] for part in ("inv", "pred") for one in json.loads(fields[part])}
+    known |= {one[0] for one in json.loads(fields.get("cel", '{"programs": []}'))["programs"]}
     if missing := changes.without - known:
         raise not_found("KERNEL_INVARIANT_UNKNOWN", "the kernel has no invariant of this name", name=min(missing))
-    fields["inv"] = json.dumps([*kept, *([name, "blocking", one] for name, one in programs.items())])
+    fields["inv"] = json.dumps([*rest, *([name, "blocking", one] for name, one in programs.items())])
     fields["pred"] = json.dumps([one for one in json.loads(fields["pred"]) if one[0] not in changes.without])
     spans = json.loads(fields["win"])
     for program in programs.values():
@@ -233,7 +256,21 @@ def _altered(first: Fields, records: Sequence[tuple[int, str, Data]], changes: O
             spans[name] = str(max(int(spans.get(name, 0)), seconds))
     fields["win"] = json.dumps(spans)
     require_base(fields, programs.items())
-    return fields
+    return _conditions(fields, changes, gone, names, cel)
+
+
+def _conditions(
+    fields: Fields, changes: OtherTerms, gone: frozenset[str], names: Declared, cel: CelLanguage | None
+) -> Fields:
+    """Return the fields with the conditions in CEL that it would have had."""
+    text = without(fields.pop("cel"), gone) if "cel" in fields else ""
+    if changes.cel:
+        if cel is None:
+            raise unavailable_here()
+        told = [(name, "blocking", one) for name, one in changes.cel.items()]
+        text = kept(told, names, cel, before=text)
+        require_cel_base({**fields, "cel": text}, cel, changes.cel.keys())
+    return {**fields, "cel": text} if text else fields
 
 
 def _limit(fields: Fields, records: Sequence[tuple[int, str, Data]], changes: OtherTerms) -> None:

@@ -12,6 +12,9 @@ from interlock.domain.errors import Kind, Refused, conflict, unavailable
 
 Fields = dict[str, str]
 
+LOOK = "LOOK"
+"""Status of a step that asks back: its subject is a view of conditions in CEL (``cel.names``). It is asked again with ``told``, the verdicts by
+the hash of the view."""
 KEYS_KEPT = 10_000
 """Idempotency keys of the last so many records are remembered."""
 OUTBOX, LEASES, MOMENTS, MOST_NAMED = 64, 256, 1_000, 2_048
@@ -72,7 +75,7 @@ class KernelRecord:
 
 @dataclass(frozen=True)
 class Stepped:
-    """What a step gave: ``OK`` and the answer, ``FULL``, or the reason of a refusal with its subject, and what is to be sealed."""
+    """What a step gave: ``OK`` and the answer, ``FULL``, ``LOOK`` and what to look at, or the reason of a refusal with its subject, and what is to be sealed."""
 
     status: str
     answer: Mapping[str, Any]

@@ -2,7 +2,7 @@
 
 ``session/lua/kernel_ticket.lua`` carries it too. ``tickets`` are keys and lifetimes in the order in which they were taken; ``turn`` is the
 time at which the first one's turn is over, and the next one's begins. While a ticket stands, actions on a version wait that do not name the
-first one; those on any version are not evaluated by anybody, and pass.
+first one; those on any version are not evaluated by anybody, and pass, but in a kernel with conditions in CEL, where every action is.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def turned(step: KernelStep) -> tuple[str, str]:
     keys = [key for key, _ in line]
     if ticket and ticket not in keys:
         return "KERNEL_TICKET_UNKNOWN", ""
-    if not ticket and step.ask.get("version", "0") == "0":
+    if not ticket and step.ask.get("version", "0") == "0" and step.get("cel") is None:
         return "", ""
     if keys and keys[0] != ticket:
         return "KERNEL_TICKET_AHEAD", str(keys.index(ticket) if ticket else len(keys))

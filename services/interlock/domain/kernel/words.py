@@ -13,6 +13,8 @@ _WORDS: Mapping[str, str] = {
     "STEPS_EXHAUSTED": "it would be step {count} of at most {most}",
     "PRECONDITION_BROKEN": "precondition {subject} does not hold",
     "INVARIANT_BROKEN": "{subject} would not hold afterwards",
+    "INVARIANT_FAILED": "{subject} could not be evaluated on what would be afterwards",
+    "INVARIANT_TOO_COSTLY": "{subject} takes too many steps to evaluate on what would be afterwards",
     "PREDICATE_BROKEN": "{subject} would not hold afterwards",
     "PREDICATE_MISSING": "the caller did not evaluate {subject}, or evaluated other code",
     "NUMBER_TOO_LARGE": "{subject} would become too large",

@@ -240,7 +240,7 @@ class SettingDeclarations(BaseSettings):
     data_region: Region = ""
     """Jurisdiction in which this deployment processes and stores, two capital letters such as EU. A call that demands another is refused with DATA_RESIDENCY_VIOLATION. Absent: every call that demands one is refused."""
     tool_kernel: str = Field(default="", pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.-]{0,63})?$")
-    """Name of each caller's kernel whose actions are its tools: an answer that calls one which the kernel would reject is refused with KERNEL_ACTION_REFUSED. Empty: tool calls are not tried."""
+    """Name of the kernels, of each caller and of its session tree, whose actions are its tools: an answer that calls one which any of them would reject is refused with KERNEL_ACTION_REFUSED. Empty: tool calls are not tried."""
     ai_domain: AiDomain = ""
     """Registered domain of the AI system (SPEC-005 §14.2), such as employment, education, general or creative. Absent:
     the system is unregistered and classified as general information."""

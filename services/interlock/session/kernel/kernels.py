@@ -21,7 +21,8 @@ from interlock.domain.kernel.state import Stepped, refusal, replayed
 from interlock.runtime import failpoints
 from interlock.runtime.clock import Clock
 from interlock.runtime.rpc.errors import to_message
-from interlock.session.kernel import reading, telling
+from interlock.session.kernel import cel_language, reading, telling
+from interlock.session.kernel.cel_steps import CelSteps
 from interlock.session.store.kernels.store import KernelStore
 
 log = structlog.get_logger()
@@ -44,6 +45,7 @@ class KernelUseCases:
 
     def __init__(self, store: KernelStore, clock: Clock, *, stuck_by_reviewers: bool = False) -> None:
         self._store, self._clock = store, clock
+        self._steps = CelSteps(store, cel_language.LANGUAGE, self._now_ms)
         self._of_reviewers = {"of_reviewers": "1"} if stuck_by_reviewers else {}
         self._suggestions = lru_cache(maxsize=1_024)(_suggestions)
 
@@ -63,7 +65,7 @@ class KernelUseCases:
             return _told(kernel_id, found, described=told)
         await failpoints.reached("kernel.before_step")
         ask = self._ask_of(what, asked) | _known(request)
-        found = self._require(await self._store.step(kernel_id, ask, self._now_ms()))
+        found = self._require(await self._steps.step(kernel_id, ask))
         await failpoints.reached("kernel.after_step")
         return await self._decided(what, kernel_id, found)
 
@@ -75,17 +77,19 @@ class KernelUseCases:
         read = [one for one in asks if not isinstance(one, Refused)]
         if read:
             read[0] |= _known(request.steps[0])
-        found = await self._store.steps(kernel_id, read, self._now_ms()) if read else ()
+        found = await self._steps.steps(kernel_id, read) if read else []
         await failpoints.reached("kernel.after_step")
         told = session_pb2.StepKernelsResponse(kernel_id=kernel_id)
         for one in found:
+            if isinstance(one, Refused):
+                continue
             if one.status in LOST:
                 raise refusal(one.status)
             if one.unsealed and not told.unsealed:
                 told.unsealed.extend(map(telling.record_message, one.unsealed))
         decided = iter(found)
         for step, ask in zip(request.steps, asks, strict=True):
-            answer = ask if isinstance(ask, Refused) else replace(next(decided), unsealed=())
+            answer = ask if isinstance(ask, Refused) else _alone(next(decided))
             told.answers.append(await self._answered(step.WhichOneof("ask") or "", kernel_id, answer))
         return told
 
@@ -146,7 +150,7 @@ class KernelUseCases:
         kernel_id = SessionId(check("crp_sess_", request.kernel_id))
         ask = reading.decision_of(request)
         await failpoints.reached("kernel.before_step")
-        found = self._require(await self._store.step(kernel_id, ask, self._now_ms()))
+        found = self._require(await self._steps.step(kernel_id, ask))
         await failpoints.reached("kernel.after_step")
         told = session_pb2.DecideCompensationResponse(
             kernel_id=kernel_id, unsealed=map(telling.record_message, found.unsealed), full=found.status == "FULL"
@@ -162,7 +166,7 @@ class KernelUseCases:
         wanted = reading.definition_of(asked.definition)
         found, status = await self._store.read(kernel_id), "EXISTS"
         if found.status == "KERNEL_NOT_FOUND":
-            fields, record = opened(wanted, kernel_id, self._now_ms(), owner=owner)
+            fields, record = opened(wanted, kernel_id, self._now_ms(), owner=owner, cel=cel_language.LANGUAGE)
             status = await self._store.open(kernel_id, fields, record)
             found = await self._store.read(kernel_id)
         self._require(found)
@@ -240,6 +244,11 @@ def _together(steps: Sequence[session_pb2.StepKernelRequest]) -> tuple[SessionId
         raise invalid("KERNEL_STEPS_INVALID", "steps that are asked together are of one kernel")
     kernel_id = kernel_id_of(steps[0].scope, steps[0].root_session_id, asked[0].kernel)
     return kernel_id, [(str(what), one) for what, one in zip(whats, asked, strict=True)]
+
+
+def _alone(found: Stepped | Refused) -> Stepped | Refused:
+    """Return one answer of several, without what all of them rest on."""
+    return found if isinstance(found, Refused) else replace(found, unsealed=())
 
 
 def _suggestions(agreed: str) -> Mapping[str, str]:

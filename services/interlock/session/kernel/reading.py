@@ -100,6 +100,7 @@ def _invariant(message: kernel_pb2.Invariant) -> Condition:
         blocking=message.enforcement != kernel_pb2.ENFORCEMENT_MONITORING,
         suggestion=message.suggestion,
         predicate_hash=message.predicate_hash,
+        cel=message.cel,
     )
 
 

@@ -168,9 +168,9 @@ def _definition(fields: Mapping[str, str]) -> kernel_pb2.Definition:
         ],
         invariants=[
             kernel_pb2.Invariant(
-                name=name, expression=text, enforcement=enforced[how], suggestion=advice, predicate_hash=digest
+                name=name, expression=text, enforcement=enforced[how], suggestion=advice, predicate_hash=digest, cel="".join(cel)
             )
-            for name, text, how, advice, digest in agreed["invariants"]
+            for name, text, how, advice, digest, *cel in agreed["invariants"]
         ],
         actions=[_action(field[2:], value) for field, value in sorted(fields.items()) if field.startswith("a:")],
         open_registry=agreed["open_registry"],

@@ -2,7 +2,7 @@
 -- and kernel_step.lua, which say what can be asked. The rule is interlock/domain/kernel/decision.py; all numbers are integers of
 -- millionths below 2^53.
 -- KEYS[1] kernel hash: epoch · seq, sealed, link last record, last sealed one, link of the last one · version, steps, maxsteps ·
--- stopped · mode · last ms of the last record · res names of resources · inv, pred, win JSON · r:<resource> limit min gross refunded leased ·
+-- stopped · mode · last ms of the last record · res names of resources · inv, pred, win, cel JSON · r:<resource> limit min gross refunded leased ·
 -- v:<variable> value · a:<action> JSON · x:<key> what was answered · k:<seq> its key, and the one that it voids · l:<lease> resource amount fence until_ms ·
 -- live leases · w:a:<action>, w:r:<resource> moments of a sliding window · o:<seq> record that is not known to be sealed
 -- kids count of children · p:<child> its parent, - the kernel · q:<child>:<resource> its share, as r: · z:<child> 1 stopped ·
@@ -12,6 +12,8 @@
 -- ARGV[4] number of the last record that the caller knows to be sealed, 0 for none · ARGV[5] its link: noted before all else ·
 -- ARGV[6..] what is asked, JSON: each is decided by itself, in this order
 -- reply   {status, answer JSON or subject, for each that is asked, then records not known to be sealed...}
+-- LOOK asks back: what a step would make of the state has to be looked at by conditions in CEL, and nothing is written. It is asked
+-- again with told, the verdicts by the hash of the view that is the subject (domain/kernel/cel/names.py).
 
 local K, NOW = KEYS[1], tonumber(ARGV[1])
 local MOST, LARGEST, SKEW_MS = 1000000000000000, 8000000000000000, 5000
@@ -19,6 +21,8 @@ local KEYS_KEPT, OUTBOX, LEASES, MOMENTS, RECORD = 10000, 64, 256, 1000, 60000
 
 local ask, head, now, seq, sealed, version, steps -- of the step that is decided
 local changed, dropped, logged, checks, failed
+local charged -- what this step costs, by resource
+local look -- the view that has to be looked at before this step can be decided
 local turn -- what becomes of the line of tickets, whether the action is rejected or not
 
 -- Begins a step; the reason of a refusal where the kernel cannot be asked.
@@ -31,7 +35,7 @@ local function begin(text)
   end
   ask, now = cjson.decode(text), math.max(NOW, tonumber(head[7]))
   seq, sealed, version, steps = tonumber(head[2]), tonumber(head[3]), tonumber(head[4]), tonumber(head[5])
-  changed, dropped, logged, checks, failed, turn = {}, {}, {}, {}, false, {}
+  changed, dropped, logged, checks, failed, turn, charged, look = {}, {}, {}, {}, false, {}, {}, nil
 end
 
 -- What a text of the definition says. It is read once for all that is asked, and never changed.
@@ -332,9 +336,43 @@ local function holds(program)
   return stack[1] == true
 end
 
+local CEL = {['0'] = 'INVARIANT_BROKEN', e = 'INVARIANT_FAILED', b = 'INVARIANT_TOO_COSTLY'}
+local SHOWN = {
+  v = function(name) return get('v:' .. name) end,
+  b = function(name) return redis.call('HGET', K, 'v:' .. name) end,
+  l = function(name) return 'n:' .. int(resource(name).left) end,
+  c = function(name) return 'n:' .. int(charged[name] or 0) end,
+  a = function() return 's:' .. (ask.action or '') end,
+}
+
+-- The conditions in CEL, and what they say of what is changed so far, one letter each. A verdict about anything else is none: then there
+-- are no conditions to return, and the step becomes the view that is to be looked at.
+local function conditions()
+  local text = get('cel')
+  if not text then
+    return {}, ''
+  end
+  local known, shown = agreed(text), {redis.sha1hex(text)}
+  for i, one in ipairs(known.names) do
+    shown[i + 1] = SHOWN[one[1]](one[2])
+  end
+  local view = table.concat(shown, '\30')
+  local said = (ask.told or {})[redis.sha1hex(view)]
+  if not said then
+    look = look or view
+    return {}, ''
+  end
+  return known.programs, said
+end
+
 local function invariants()
   for _, one in ipairs(agreed(get('inv'))) do
     check('invariant:' .. one[1], holds(one[3]), 'INVARIANT_BROKEN', '', '', one[2] == 'monitoring')
+  end
+  local programs, said = conditions()
+  for i, one in ipairs(programs) do
+    local letter = string.sub(said, i, i)
+    check('invariant:' .. one[1], letter == '1', CEL[letter], '', '', one[2] == 'monitoring')
   end
 end
 
@@ -342,6 +380,12 @@ end
 local function unbroken()
   for _, one in ipairs(agreed(get('inv'))) do
     if one[2] ~= 'monitoring' and not holds(one[3]) then
+      return false
+    end
+  end
+  local programs, said = conditions()
+  for i, one in ipairs(programs) do
+    if one[2] ~= 'monitoring' and string.sub(said, i, i) ~= '1' then
       return false
     end
   end
@@ -353,6 +397,7 @@ local function charge(costs, grants)
   for _, cost in ipairs(costs) do
     named[cost[1]] = tonumber(cost[2])
   end
+  charged = named
   for name in string.gmatch(head[10], '%S+') do
     local r, cost = resource(name), named[name]
     if r.min > 0 and not grants then
@@ -448,6 +493,9 @@ end
 -- Writes what was decided as the next record. A rejection changes nothing but what is remembered of it.
 local commit
 function commit(kind, action, costs, undo, state)
+  if look and not failed then
+    return {'LOOK', look}
+  end
   version, seq = tonumber(head[4]), tonumber(head[2])
   if failed then
     changed, dropped, logged, undo, costs = {}, {}, {}, {}, {}

@@ -60,7 +60,9 @@ local function execute(permit)
   if #undo == #action.effects then
     invariants()
   end
-  if ask.dry then
+  if ask.dry and look then
+    return {'LOOK', look}
+  elseif ask.dry then
     return shown(action, undo, #undo == #action.effects)
   end
   predicates()

@@ -65,7 +65,7 @@ local function turned()
   end
   if ticket ~= '' and not place then
     return 'KERNEL_TICKET_UNKNOWN', ''
-  elseif ticket == '' and (ask.version or '0') == '0' then
+  elseif ticket == '' and (ask.version or '0') == '0' and not get('cel') then
     return nil -- not evaluated by anybody
   elseif #line > 0 and place ~= 1 then
     return 'KERNEL_TICKET_AHEAD', int(place and place - 1 or #line)

@@ -1,4 +1,4 @@
-"""Tool calls of an answer, tried as actions of the caller's kernel before the answer is released (KRN-11).
+"""Tool calls of an answer, tried as actions of the kernels of its session tree and its caller before it is released (KRN-11).
 
 A rejected action is a finding: it stands in the report, costs the session a charge of its own, and the answer is not released. By
 the directive ``halt-on-action`` it is a breach of the policy too, with all that follows from one.
@@ -6,31 +6,29 @@ the directive ``halt-on-action`` it is a breach of the policy too, with all that
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.api.kernel.v1 import kernel_pb2
 from interlock.api.policy.v1 import policy_pb2
+from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused
-from interlock.runtime.rpc.kernels.kernels import Kernels
+from interlock.runtime.rpc.deadline import Deadline
 from interlock.sidecar.openai.completion import Completion
+from interlock.sidecar.settlement.tool_kernels import ToolKernel, ToolKernels
 
 REFUSED = "KERNEL_ACTION_REFUSED"
-
-_UNMAPPED = frozenset({"KERNEL_NOT_FOUND", "KERNEL_ACTION_UNKNOWN", "KERNEL_NAME_INVALID"})
-"""What says that a tool is no action: nobody registered it."""
 
 
 @dataclass
 class ActionTrials:
-    """The tool calls of one governed call, tried at the kernel *name* of its caller; of no name: none is tried."""
+    """The tool calls of one governed call, tried in each of its kernels; without *find* none is tried."""
 
-    kernels: Kernels
-    name: str
-    scope: str
+    find: Callable[[], Awaitable[Sequence[ToolKernel]]] | None
     charge: int
     """What a rejected action costs, millionths."""
+    _refused_by: dict[str, str] = field(default_factory=dict)
     _for_model: dict[str, str] = field(default_factory=dict)
 
     async def tried(self, report: dpe_pb2.Report, answer: Completion) -> dpe_pb2.Report:
@@ -41,31 +39,36 @@ class ActionTrials:
         called = sorted(set(_called(answer)))
         if not called:
             return report
-        if not self.name:
+        kernels = await self.find() if self.find else ()
+        if not kernels:
             report.actions.untried = len(called)
             return report
         trial = dpe_pb2.ActionTrial()
         for name in called:
-            await self._try(name, trial)
+            await self._try(name, kernels, trial)
         trial.charge_micros = self.charge if trial.refused else 0
         report.actions.CopyFrom(trial)
         return report
 
-    async def _try(self, action: str, trial: dpe_pb2.ActionTrial) -> None:
-        """Note an action that the kernel would reject, or that it does not know: nobody said that it is allowed."""
-        request = kernel_pb2.EvaluateRequest(kernel=self.name, action=action)
-        try:
-            found = await self.kernels.ask(self.scope, "", "evaluate", request)
-        except Refused as refused:
-            if refused.reason not in _UNMAPPED:
-                raise
-            trial.untried += 1
-            return
-        verdict = found.evaluated.verdict
-        if not verdict.approved:
-            self._for_model[action] = verdict.for_model
+    async def _try(self, action: str, kernels: Sequence[ToolKernel], trial: dpe_pb2.ActionTrial) -> None:
+        """Note an action that one of the kernels would reject, the first in their order; or that it was not tried.
+
+        It was not where there is no kernel, or where one that there is does not know it: that one did not say that it is allowed.
+        """
+        known, unknown = False, False
+        for kernel in kernels:
+            if kernel.missing:
+                continue
+            verdict = await kernel.verdict(action)
+            known, unknown = known or verdict is not None, unknown or (verdict is None and not kernel.missing)
+            if verdict is None or verdict.approved:
+                continue
+            self._refused_by[action] = "tree" if kernel.root else "caller"
+            self._for_model[action] = _rejected(action) if kernel.foreign else verdict.for_model
             checks = [one.code for one in verdict.checks if not one.passed and not one.monitoring]
             trial.refused.add(action=action, checks=checks)
+            return
+        trial.untried += unknown or not known
 
     def decided(self, decision: policy_pb2.Decision, report: dpe_pb2.Report) -> policy_pb2.Decision:
         """Return what happens to an answer: one with a rejected action is halted for good, whatever else was decided.
@@ -85,7 +88,8 @@ class ActionTrials:
             return None
         first = report.actions.refused[0]
         metadata = {
-            "action": first.action, "checks": ",".join(first.checks), "for_model": self._for_model.get(first.action, "")
+            "action": first.action, "checks": ",".join(first.checks), "for_model": self._for_model.get(first.action, ""),
+            "kernel_of": self._refused_by.get(first.action, ""),
         }  # fmt: skip
         return Refused(
             Kind.FORBIDDEN, REFUSED, f"the kernel would reject the tool call {first.action}", metadata=metadata
@@ -98,12 +102,27 @@ _REMEDIES = frozenset({policy_pb2.ACTION_REDISPATCH, policy_pb2.ACTION_CONTINUE,
 class ToolCalls:
     """Makes what tries the tool calls of a call."""
 
-    def __init__(self, kernels: Kernels, name: str, charge: int) -> None:
-        self._kernels, self._name, self._charge = kernels, name, charge
+    def __init__(self, kernels: ToolKernels, charge: int) -> None:
+        self._kernels, self._charge = kernels, charge
 
-    def of(self, scope: str, *, observed: bool) -> ActionTrials:
-        """Return what tries the tool calls of a caller; of one that is only watched none is."""
-        return ActionTrials(self._kernels, "" if observed else self._name, scope, self._charge)
+    def of(
+        self, scope: str, opened: session_pb2.OpenedWindow, deadline: Deadline, *, token: str | None, observed: bool
+    ) -> ActionTrials:
+        """Return what tries the tool calls of a caller in a window; of one that is only watched none is."""
+        if observed:
+            return ActionTrials(None, self._charge)
+        begun = opened.window_number == 1 and not opened.ancestor_session_ids and not opened.HasField("binding")
+        find = partial(self._kernels.of, scope, opened, fresh=begun and not token, deadline=deadline)
+        return ActionTrials(find, self._charge)
+
+
+def _rejected(action: str) -> str:
+    """Return what a model is told of a rejection by the kernel of somebody above, whose figures are not its caller's to know."""
+    from interlock.domain.kernel.words import (
+        for_model,
+    )  # on use, so that a sidecar that nobody asks for a kernel stays small
+
+    return for_model(action, (), {})
 
 
 def _called(answer: Completion) -> Iterator[str]:

@@ -292,16 +292,21 @@ class Invariant(_message.Message):
     ENFORCEMENT_FIELD_NUMBER: _builtins.int
     SUGGESTION_FIELD_NUMBER: _builtins.int
     PREDICATE_HASH_FIELD_NUMBER: _builtins.int
+    CEL_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name, 1 to 128 letters, digits, dots, hyphens, underscores, colons or commas."""
     expression: _builtins.str
-    """Expression over the state, at most 1,000 characters (docs/kernel.md has the language); empty with predicate_hash."""
+    """Expression over the state, at most 1,000 characters (docs/kernel.md has the language); empty with predicate_hash or cel."""
     enforcement: Global___Enforcement.ValueType
     """What a broken one does."""
     suggestion: _builtins.str
     """What to do instead, for the model that is told of a rejection; at most 500 characters."""
     predicate_hash: _builtins.str
     """For a predicate in the caller's process: SHA-256 of its code, 64 hex digits. Callers evaluate it on the version that they name."""
+    cel: _builtins.str
+    """Condition in the Common Expression Language, at most 1,000 characters (docs/kernel.md has its names); empty with one of the others. The
+    session service evaluates it: callers carry nothing, and say nothing of it. A kernel has at most 16.
+    """
     def __init__(
         self,
         *,
@@ -310,10 +315,11 @@ class Invariant(_message.Message):
         enforcement: Global___Enforcement.ValueType = ...,
         suggestion: _builtins.str = ...,
         predicate_hash: _builtins.str = ...,
+        cel: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["enforcement", b"enforcement", "expression", b"expression", "name", b"name", "predicate_hash", b"predicate_hash", "suggestion", b"suggestion"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cel", b"cel", "enforcement", b"enforcement", "expression", b"expression", "name", b"name", "predicate_hash", b"predicate_hash", "suggestion", b"suggestion"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -59,7 +59,14 @@ class RedisKernels:
 
     async def contract(self, kernel_id: SessionId) -> str:
         """Return what a kernel was opened with."""
-        reply = await self._batcher.command("HGET", kernel_key_of(kernel_id), "def")
+        return await self._field(kernel_id, "def")
+
+    async def conditions(self, kernel_id: SessionId) -> str:
+        """Return the text of its conditions in CEL."""
+        return await self._field(kernel_id, "cel")
+
+    async def _field(self, kernel_id: SessionId, name: str) -> str:
+        reply = await self._batcher.command("HGET", kernel_key_of(kernel_id), name)
         with readable():
             return str(reply.decode()) if reply else ""
 

@@ -42,6 +42,10 @@ class KernelStore(Protocol):
         """Return the text of what a kernel was opened with; empty where there is none."""
         ...
 
+    async def conditions(self, kernel_id: SessionId) -> str:
+        """Return the text of its conditions in CEL; empty where there are none."""
+        ...
+
     async def sealed(self, kernel_id: SessionId, sequence: int, link: str) -> bool:
         """Note that records are sealed up to this one; false where the store does not have it."""
         ...
@@ -86,6 +90,10 @@ class MemoryKernels:
     async def contract(self, kernel_id: SessionId) -> str:
         """Return what a kernel was opened with."""
         return self._kernels.get(kernel_id, {}).get("def", "")
+
+    async def conditions(self, kernel_id: SessionId) -> str:
+        """Return the text of its conditions in CEL."""
+        return self._kernels.get(kernel_id, {}).get("cel", "")
 
     async def sealed(self, kernel_id: SessionId, sequence: int, link: str) -> bool:
         """Note that records are sealed."""
