@@ -5,7 +5,8 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass
 
-from interlock.runtime.keys.derivation import EMERGENCY, Keyring, load_keyring
+from interlock.domain.errors import unavailable
+from interlock.runtime.keys.derivation import EMERGENCY, Keyring, given_key, load_keyring
 from interlock.runtime.keys.masters import decoded
 from interlock.runtime.settings.model import Settings
 
@@ -39,6 +40,22 @@ def emergency_keys(settings: Settings) -> EmergencyKeys:
     if settings.binding_key is None:
         return EmergencyKeys(load_keyring(settings))
     return EmergencyKeys(None, decoded(settings.binding_key.get_secret_value()))
+
+
+def keys_at_hand(settings: Settings) -> EmergencyKeys:
+    """Return the same keys for whoever only looks: no master key is made. Refused with MASTER_KEY_MISSING where there is none."""
+    if settings.binding_key is None and given_key(settings) is None and settings.master_keys_file is None:
+        raise unavailable(
+            "MASTER_KEY_MISSING", f"there is no master key in {settings.state_dir} to read with what was recorded", retry_after_ms=0,
+            hint="set INTERLOCK_BINDING_KEY, INTERLOCK_MASTER_KEY or INTERLOCK_STATE_DIR as the sidecar has them",
+        )  # fmt: skip
+    return emergency_keys(settings)
+
+
+def verifying_keys(settings: Settings, keyring: Keyring) -> EmergencyKeys:
+    """Return all keys that are at hand to check a signature with."""
+    given = settings.binding_key
+    return EmergencyKeys(keyring, None if given is None else decoded(given.get_secret_value()))
 
 
 def _derived(key: bytes, subject: str) -> bytes:

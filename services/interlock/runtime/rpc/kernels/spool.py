@@ -36,6 +36,8 @@ log = structlog.get_logger()
 
 SPOOL, HEAD, LOCK, DOUBTED, LOOKED_AT = "spool", "head", "lock", "doubted-", "seen-"
 Seen = tuple[int, int, int] | None
+NEVER: Seen = (0, 0, 0)
+"""Before the file was looked at."""
 
 
 class SpoolFile:
@@ -45,7 +47,7 @@ class SpoolFile:
         self.folder, self._keys, self._most = folder, keys, most_bytes
         self._path = folder / SPOOL
         self._writing = threading.Lock()
-        self._seen: Seen = None
+        self._seen = NEVER
         self.spool = Spool()
         """The spool as it was last read or written; never changed in place."""
         self.doubted = False
@@ -57,6 +59,8 @@ class SpoolFile:
 
     def look(self) -> Spool:
         """Return the spool as it is now. While another process writes, and has answered nobody yet, it is what it was."""
+        if self._seen == NEVER and not self.folder.exists():
+            self._seen = None
         if self.changed():
             with contextlib.suppress(BlockingIOError), self._locked(fcntl.LOCK_EX | fcntl.LOCK_NB):
                 self._read()
@@ -102,7 +106,7 @@ class SpoolFile:
 
     def looked_at(self) -> list[str]:
         """Note that a person has looked at what cannot be believed; return its files, which stay."""
-        with self._changing():
+        with self._locked(fcntl.LOCK_EX):
             doubted = sorted(one for one in self.folder.glob(DOUBTED + "*"))
             names = [LOOKED_AT + one.name.removeprefix(DOUBTED) for one in doubted]
             for one, name in zip(doubted, names, strict=True):
@@ -144,7 +148,7 @@ class SpoolFile:
         log.error(
             "kernel.emergencies_doubted", folder=str(self.folder), faults=found.faults, open_count=len(found.open)
         )
-        if known.spool == found.spool:  # what this process knows to be open, and what became of the rest
+        if found.spool in {"", known.spool}:  # what this process knows to be open, and what became of the rest
             found.open = {n: one for n, one in found.open.items() if n in known.open or n > known.latest} | known.open
         self._set_aside(found, known)
 
@@ -164,7 +168,8 @@ class SpoolFile:
         self.doubted = True
 
     def _found(self) -> Spool:
-        return read_spool(_text(self._path), _text(self.folder / HEAD), self._keys.named)
+        head = _text(self.folder / HEAD)  # first: one that is written meanwhile may be ahead of it, and never behind
+        return read_spool(_text(self._path), head, self._keys.named)
 
     def _begin(self, old: Spool) -> None:
         """Begin the next generation with what is open, in a new file."""
