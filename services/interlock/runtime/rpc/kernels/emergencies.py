@@ -97,6 +97,8 @@ class Emergencies:
         self._sealing: dict[str, asyncio.Task[None]] = {}
         self._draining: asyncio.Task[None] | None = None
         self._behind: set[asyncio.Task[Any]] = set()
+        self._shown: tuple[Spool, bool] | None = None
+        """What the metrics say."""
 
     def look(self) -> Spool:
         """Return what is recorded here, and have it sealed in the background where there is something."""
@@ -104,6 +106,8 @@ class Emergencies:
             spool = self.file.look()
         except OSError as error:
             raise unavailable("KERNEL_EMERGENCIES_UNREADABLE", f"{self.file.folder}: {type(error).__name__}") from None
+        if self._shown is None or self._shown[0] is not spool or self._shown[1] != self.file.doubted:
+            self._counted(spool)
         if spool.open and self._draining is None and spool.kernels_due():
             self._draining = asyncio.create_task(self._drain())
             self._draining.add_done_callback(self._drained)
@@ -116,10 +120,8 @@ class Emergencies:
         refused, and with KERNEL_EMERGENCIES_DOUBTED where nobody can tell whether a stop stands.
         """
         spool = self.look()
-        if self.file.doubted:
-            DOUBTED.set(1)
-            if what in PERMITTING:
-                raise _doubted()
+        if self.file.doubted and what in PERMITTING:
+            raise _doubted()
         if spool.open and spool.of_kernel(kernel_id):
             try:
                 await asyncio.wait_for(self._sealed(kernel_id), self._reach_s)
@@ -251,6 +253,7 @@ class Emergencies:
             log.error("kernel.emergencies_undrained", error=type(failed).__name__)
 
     def _counted(self, spool: Spool) -> None:
+        self._shown = (spool, self.file.doubted)
         UNSEALED.set(len(spool.open))
         STUCK.set(len(spool.stuck))
         DOUBTED.set(1 if self.file.doubted else 0)
