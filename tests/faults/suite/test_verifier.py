@@ -343,7 +343,7 @@ BENT: tuple[tuple[str, str, Facts], ...] = (
         Told("emergency", "x", approved=True, sequence=0, recorded=True),))),
     ("I18", "an action that was permitted behind a stop", kernel(told=(
         Told("emergency", "b1", approved=True, sequence=4, stop=True, child="c", front=1, ended=5.0),
-        Told("execute", "e1", approved=True, sequence=5, child="c", front=1, began=6.0),))),
+        Told("execute", "e1", approved=True, sequence=5, child="c", front=1, began=6.0)))),
     ("I18", "a saga that stays open", recorded(5, sagas="s1")),
     ("I18", "a compensation that nobody made", kernel(unmade=())),
     ("I18", "a compensation of what had not failed", kernel(unmade=("b1", "e9"))),
