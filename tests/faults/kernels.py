@@ -118,7 +118,7 @@ class KernelClient:
         chance = self.rng.random()
         if not await self.open():
             return
-        if chance < 0.08:
+        if chance < 0.12:
             await self.emergency()
         elif chance < 0.4:
             await self._done("execute", "small")

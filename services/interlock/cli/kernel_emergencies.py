@@ -74,7 +74,7 @@ def _change(file: SpoolFile, settle: int, again: int) -> None:
             continue
         found = file.peek()
         if found.faults:
-            raise conflict("KERNEL_EMERGENCIES_CHANGED", "what is recorded cannot be read: " + "; ".join(found.faults))
+            raise conflict("KERNEL_EMERGENCIES_CHANGED", f"what is recorded cannot be read: {'; '.join(found.faults)}")
         if number not in found.open:
             raise _unknown(number)
         file.note(number, what)

@@ -29,6 +29,7 @@ from interlock.domain.kernel.emergency import (
     emergency_line,
     read_spool,
 )
+from interlock.domain.kernel.state import refusal
 from interlock.runtime.keys import keys_file
 from interlock.runtime.keys.emergency_keys import EmergencyKeys
 
@@ -82,7 +83,7 @@ class SpoolFile:
                 if one.key == entry.key:
                     if one.same_ask(entry):
                         return one
-                    raise Refused(Kind.CONFLICT, "KERNEL_KEY_REUSED", "this key was used for something else")
+                    raise refusal("KERNEL_KEY_REUSED")
             if not self.spool.number:
                 self._write_head(
                     self._keys.current, SpoolHead(0, 0, "")
