@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 
+import grpc
 import httpx
 import pytest
 
+from interlock.api.kernel.v1 import kernel_pb2
+from interlock.api.kernel.v1.kernel_pb2_grpc import KernelServiceStub
 from interlock.domain.errors import unavailable
 from tests.support.kernels import KernelClient, done
 from tests.support.servers.provider import Provider, RunningProvider, completion, message, tool_call
@@ -64,6 +67,16 @@ async def stopped(team: KernelClient, key: str = "stop", **more) -> dict:
     return done(await team.post("emergency", action="leave", stop=True, key=key, **more))["verdict"]
 
 
+async def sealed_by_itself(team: KernelClient, count: int = 1) -> list[dict]:
+    """Wait until so many emergency actions are sealed; the trace is read past the kernel."""
+    async with asyncio.timeout(20):
+        while True:
+            found = [one for one in await team.trace() if one["type"] == "KERNEL_EMERGENCY"]
+            if len(found) >= count:
+                return found
+            await asyncio.sleep(0.05)
+
+
 async def test_an_answer_whose_tool_call_the_recorded_stop_forbids_is_not_released(tmp_path):
     """Store and provider answer, and the stop is not sealed yet: the answer stays here, as it does once it is sealed."""
     provider = Provider()
@@ -76,6 +89,7 @@ async def test_an_answer_whose_tool_call_the_recorded_stop_forbids_is_not_releas
             told = await stopped(team)
             during = await sidecar.chat(headers=ALICE, tools=tools)
             links.cut = set()
+            await sealed_by_itself(team)
             after = await sidecar.chat(headers=ALICE, tools=tools)
 
     assert before.status_code == 200
@@ -130,11 +144,29 @@ async def test_a_kernel_of_a_session_tree_is_stopped_by_a_token_that_was_verifie
                 "emergency", action="leave", key="k"
             )
             links.cut = set()
+            await sealed_by_itself(tree)
             shown, beside = await tree.describe(), await team.describe()
 
     assert told["recorded_at_ms"]
     assert [reason_of(one) for one in (foreign, thief)] == ["KERNEL_EMERGENCY_UNKNOWN_HERE"] * 2
     assert shown["stopped"] and not beside["stopped"]
+
+
+async def test_the_answer_says_that_it_is_not_sealed_over_grpc_too(tmp_path):
+    """In the verdict, as over HTTP; of one that is sealed it says nothing."""
+    async with cuttable(tmp_path) as (sidecar, _, links), grpc.aio.insecure_channel(sidecar.grpc) as channel:
+        stub = KernelServiceStub(channel)
+
+        async def asked(key: str) -> kernel_pb2.Verdict:
+            request = kernel_pb2.EmergencyRequest(kernel="team", action="leave", key=key)
+            return (await stub.Emergency(request, metadata=[("authorization", "Bearer alice")])).verdict
+
+        sealed = await asked("a")
+        links.cut = {"audit"}
+        recorded = await asked("b")
+
+    assert sealed.approved and not sealed.HasField("recorded_at_ms") and sealed.sequence
+    assert recorded.approved and recorded.recorded_at_ms and not recorded.sequence
 
 
 async def test_what_settles_waits_for_the_recorded_action_and_then_goes_on(tmp_path):
@@ -145,6 +177,7 @@ async def test_what_settles_waits_for_the_recorded_action_and_then_goes_on(tmp_p
         await stopped(team)
         early = await team.post("confirm", permit="permit", key="early")
         links.cut = set()
+        await sealed_by_itself(team)
         settled = done(await team.post("confirm", permit="permit", key="early"))["verdict"]
         kinds = [one["type"] for one in await team.trace()]
 
@@ -161,8 +194,8 @@ async def test_a_key_that_was_used_for_something_else_needs_a_person(tmp_path):
         await stopped(team, "taken")
         await stopped(team, "free")
         links.cut = set()
+        sealed = await sealed_by_itself(team)
         refused = await team.post("execute", action="small", key="k")
-        sealed = [one for one in await team.trace() if one["type"] == "KERNEL_EMERGENCY"]
 
     assert reason_of(refused) == "KERNEL_STOPPED_HERE"
     assert len(sealed) == 1 and '"key": "free"' in sealed[0]["data_json"]

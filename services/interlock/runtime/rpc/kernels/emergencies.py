@@ -281,8 +281,13 @@ class Emergencies:
     def _later(self, coming: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.create_task(coming)
         self._behind.add(task)
-        task.add_done_callback(self._behind.discard)
+        task.add_done_callback(self._left)
         return task
+
+    def _left(self, task: asyncio.Task[Any]) -> None:
+        self._behind.discard(task)
+        if not task.cancelled():
+            task.exception()  # told to whoever waits; dropped where nobody does
 
 
 def _told(what: str, request: Any, answer: session_pb2.StepKernelResponse) -> tuple[tuple[str, ...], dict[str, str]] | None:  # fmt: skip
