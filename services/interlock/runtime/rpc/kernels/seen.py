@@ -51,7 +51,7 @@ class KernelsSeen:
     def owner(self, scope: str, token: str) -> list[KernelSeen]:
         """Return the kernels for which a session token of this caller was verified."""
         digests = {self._digest(name, scope, token) for name in {self._keys.current, *self._names()}}
-        return [one for one in self._all() if one.scope == scope and not digests.isdisjoint(one.tokens)]
+        return [one for one in self._all() if not digests.isdisjoint(one.tokens)]
 
     def with_token(self, seen: KernelSeen, token: str) -> KernelSeen:
         """Return what is known with a session token that was verified for the kernel; of no token, or one that is known: the same."""
