@@ -179,18 +179,7 @@ class Two:
         elif name == "emergency":
             await self.both(op=name, action=given[0], stop=given[1], child="b" if "p:b" in self.fields else "")
         elif name == "recorded":
-            stop, number, spool, forgotten = given
-            told = {
-                "spool": spool * 32,
-                "number": str(number),
-                "at_ms": "5",
-                "signed_by": "binding",
-                "signature": "",
-                "stop": stop,
-                "child": "",
-            }
-            key = {} if forgotten else {"key": f"of-{spool}{number}", "digest": ""}
-            await self.both(op="emergency", action="leave", stop=stop, child="", recorded=told, **key)
+            await self.recorded(*given)
         elif name == "child":
             child, parent = given[0].split(" ")
             await self.both(
@@ -204,6 +193,18 @@ class Two:
             self.now += given[0]
         else:
             await self.seal()
+
+    async def recorded(self, stop: str, number: int, spool: str, forgotten: object) -> None:
+        told = {
+            "spool": spool * 32,
+            "number": str(number),
+            "at_ms": "5",
+            "signed_by": "binding",
+            "signature": "",
+            "stop": stop,
+        }
+        key = {} if forgotten else {"key": f"of-{spool}{number}", "digest": ""}
+        await self.both(op="emergency", action="leave", stop=stop, child="", recorded=told, **key)
 
     async def saga(self, name: str, *given: Any) -> None:
         if name == "begin_saga":

@@ -11,8 +11,8 @@ from typing import Any
 import typer
 
 from interlock.cli.kernel_calls import NAME, URL, calls_of, repeatable
-from interlock.cli.kernel_emergencies import emergencies, recorded_before, recorded_line
-from interlock.cli.kernel_simulation import simulate
+from interlock.cli.kernels.emergencies import emergencies, recorded_before, recorded_line
+from interlock.cli.kernels.simulation import simulate
 from interlock.cli.output import NEGATIVE, OK, Format, Output, plain, print_json, refusals, table
 from interlock.client.kernel.calls import KernelCalls, number, value_of
 
