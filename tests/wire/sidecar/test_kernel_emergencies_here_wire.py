@@ -11,7 +11,7 @@ import pytest
 
 from interlock.api.kernel.v1 import kernel_pb2
 from interlock.api.kernel.v1.kernel_pb2_grpc import KernelServiceStub
-from interlock.domain.errors import unavailable
+from interlock.domain.errors import Kind, Refused, unavailable
 from tests.support.kernels import KernelClient, done
 from tests.support.servers.provider import Provider, RunningProvider, completion, message, tool_call
 from tests.support.sidecar.sidecar import Hooked, another_sidecar, reason_of, running_sidecar, token_of
@@ -28,6 +28,7 @@ class Links:
         self.cut: set[str] = set()
         self.held: asyncio.Event | None = None
         self.begun = asyncio.Event()
+        self.refusal: Refused | None = None
 
     def wrap(self, services):
         async def step(request):
@@ -49,6 +50,8 @@ class Links:
         }
 
     def _pass(self, name: str) -> None:
+        if name in self.cut and self.refusal:
+            raise self.refusal
         if name in self.cut:
             raise unavailable("CUT_BY_TEST", "the way is cut")
 
@@ -199,6 +202,19 @@ async def test_a_key_that_was_used_for_something_else_needs_a_person(tmp_path):
 
     assert reason_of(refused) == "KERNEL_STOPPED_HERE"
     assert len(sealed) == 1 and '"key": "free"' in sealed[0]["data_json"]
+
+
+async def test_a_refusal_that_says_nothing_of_the_action_is_no_end_of_it(tmp_path):
+    """A certificate that is refused, say: it is tried again until somebody has set that right."""
+    async with cuttable(tmp_path) as (_, team, links):
+        links.cut = {"session"}
+        await stopped(team)
+        links.refusal = Refused(Kind.FORBIDDEN, "CALLER_DENIED", "not on the list")
+        await asyncio.sleep(1.5)
+        links.refusal, links.cut = None, set()
+        sealed = await sealed_by_itself(team)
+
+    assert len(sealed) == 1
 
 
 async def test_a_kernel_that_others_opened_is_known_soon_after_its_first_use(tmp_path):

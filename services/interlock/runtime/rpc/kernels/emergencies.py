@@ -54,9 +54,12 @@ REFRESHED_S = 300.0
 """How old what is known of a kernel may be before it is read anew: others may have registered something."""
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 5.0
 
-_RETRIED = frozenset({"KERNEL_CHAIN_CONFLICT"})
-_FOR_A_PERSON = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.CONFLICT, Kind.FORBIDDEN})
 _TRUNCATED = "KERNEL_RECORD_TRUNCATED"
+_FOR_A_PERSON = frozenset({
+    "KERNEL_NOT_FOUND", "KERNEL_EMERGENCY_UNKNOWN", "KERNEL_CHILD_UNKNOWN", "KERNEL_KEY_REUSED", "KERNEL_PERMIT_ABORTED",
+    "KERNEL_EMERGENCY_PASSED", "KERNEL_RECORDED_INVALID", "KERNEL_RECORD_BROKEN", _TRUNCATED,
+})  # fmt: skip
+"""Refusals that no later try cures. Everything else may be over soon: it is tried again."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,10 @@ class Emergencies:
         Refused with KERNEL_EMERGENCY_UNKNOWN_HERE where this process never saw it, or the token, in that kernel; with
         KERNEL_KEY_REUSED, KERNEL_EMERGENCIES_FULL or KERNEL_EMERGENCY_UNRECORDED.
         """
-        checked_key(request.key), checked_action(request.action), checked_name(request.child or request.kernel)
+        checked_key(request.key)
+        checked_action(request.action)
+        if request.child:
+            checked_name(request.child)
         seen = await asyncio.to_thread(self._known, scope, token, root, request.kernel)
         if seen is None or request.action not in seen.emergencies or (request.child and request.child not in seen.children):  # fmt: skip
             raise unavailable(
@@ -225,7 +231,7 @@ class Emergencies:
                 verdict = await self._append(entry)
                 stuck = "" if verdict.approved else "KERNEL_REJECTED"
             except Refused as refused:
-                if refused.reason != _TRUNCATED and (refused.kind not in _FOR_A_PERSON or refused.reason in _RETRIED):
+                if refused.reason not in _FOR_A_PERSON:
                     raise
                 stuck = refused.reason
             await failpoints.reached("kernel.after_append")
