@@ -10,9 +10,10 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from prometheus_client import Counter, Gauge
@@ -32,6 +33,8 @@ from interlock.runtime.rpc.kernels.spool import SpoolFile
 from interlock.runtime.settings.model import Settings
 
 log = structlog.get_logger()
+
+R = TypeVar("R")
 
 RECORDED = Counter(
     "interlock_kernel_emergencies_recorded",
@@ -95,6 +98,8 @@ class Emergencies:
         self.file, self.seen = SpoolFile(folder, keys, settings.emergency_bytes), KernelsSeen(folder, keys)
         self._append, self._describe, self._clock = append, describe, clock
         self._reach_s = settings.emergency_reach_s
+        self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="emergencies")
+        """A thread of its own: an emergency waits for nobody else's work."""
         self._learning = asyncio.Lock()
         self._fresh: dict[KernelOwner, float] = {}
         self._sealing: dict[str, asyncio.Task[None]] = {}
@@ -171,7 +176,7 @@ class Emergencies:
         checked_action(request.action)
         if request.child:
             checked_name(request.child)
-        seen = await asyncio.to_thread(self._known, scope, token, root, request.kernel)
+        seen = await self._on_disk(self._known, scope, token, root, request.kernel)
         if seen is None or request.action not in seen.emergencies or (request.child and request.child not in seen.children):  # fmt: skip
             raise unavailable(
                 "KERNEL_EMERGENCY_UNKNOWN_HERE",
@@ -192,9 +197,13 @@ class Emergencies:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._disk.shutdown(wait=False)
+
+    async def _on_disk(self, call: Callable[..., R], *given: Any) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._disk, call, *given)
 
     async def _recorded(self, entry: EmergencyEntry, now_us: int) -> EmergencyEntry:
-        kept = await asyncio.to_thread(self.file.record, entry, now_us)
+        kept = await self._on_disk(self.file.record, entry, now_us)
         await failpoints.reached("kernel.after_record")
         RECORDED.inc()
         what = "stop" if kept.stop else "action"
@@ -237,10 +246,10 @@ class Emergencies:
             await failpoints.reached("kernel.after_append")
             if stuck:
                 log.error("kernel.emergency_stuck", kernel_id=kernel_id, number=entry.number, reason=stuck)
-                await asyncio.to_thread(self.file.note, entry.number, "stuck", reason=stuck)
+                await self._on_disk(partial(self.file.note, entry.number, "stuck", reason=stuck))
             else:
                 log.info("kernel.emergency_sealed", kernel_id=kernel_id, number=entry.number, sequence=verdict.sequence)
-                await asyncio.to_thread(self.file.note, entry.number, "sealed", sequence=verdict.sequence)
+                await self._on_disk(partial(self.file.note, entry.number, "sealed", sequence=verdict.sequence))
             self._counted(self.file.spool)
 
     async def _drain(self) -> None:
@@ -266,12 +275,15 @@ class Emergencies:
 
     async def _kept(self, owner: KernelOwner, token: str, emergencies: tuple[str, ...], children: dict[str, str]) -> None:  # fmt: skip
         async with self._learning:
-            known = self.seen.find(owner.kernel_id) or KernelSeen(
-                owner.kernel_id, owner.scope, owner.root, owner.kernel
-            )
+            held = self.seen.find(owner.kernel_id)
+            known = held or KernelSeen(owner.kernel_id, owner.scope, owner.root, owner.kernel)
             new = self.seen.with_token(merged(known, emergencies=emergencies, children=children), token)
-            if new != known or not new.emergencies:
-                await asyncio.to_thread(self.seen.keep, new)
+            if new == held:
+                return
+            if new.emergencies:
+                await self._on_disk(self.seen.keep, new)
+            else:
+                self.seen.keep(new)  # in memory alone
 
     async def _refreshed(self, owner: KernelOwner) -> None:
         with contextlib.suppress(Refused):  # the next call tries again
