@@ -53,7 +53,7 @@ python -m tests.faults settles --count 1000000          # settlements by process
 | I13 | A policy that only reports changes no outcome. |
 | I14 | The outcome of an answer does not depend on the transport: HTTP, a stream, gRPC, or the spelling of a header. |
 | I15 | No call ends in a session that another key began, whatever it names. |
-| I18 | A kernel's chain, its store, what its clients were told and what was done agree; no budget is passed, no key does anything twice. |
+| I18 | A kernel's chain, its store, what its clients were told and what was done agree; no budget is passed, no key does anything twice. An emergency action that was answered is in the chain once, sealed or recorded; behind an answered stop its sidecar permits nothing. |
 | I21 | An experiment always goes on. Each decision that was told is sealed and replays to equal bytes; what was accepted was authorised and within the guards, and is reserved once, or given back. |
 
 Promises: **FC** fails closed (refused with a stable reason, in time), **ND** nothing acknowledged is lost, **BM** the budget is

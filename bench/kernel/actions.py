@@ -2,8 +2,8 @@
 
 Session, audit, two sidecars and the store are processes; one of them is killed every few seconds (kill -9), in half of the cases at a failpoint,
 and one of the four agents dies in each kernel. A kernel takes some thousand actions, until its budget is gone and beyond; then
-``tests/support/kernel_verifier.py`` compares its trace, its state and what the agents were told: T1 to T5 and T7. A violation is told, and
-the run goes on.
+``tests/support/kernel_verifier.py`` compares its trace, its state and what the agents were told: T1 to T5, T7 and T8: each emergency action that was answered is in the trace
+once, and behind a stop that was answered while the store was down nothing is permitted. A violation is told, and the run goes on.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Self
 
+from interlock.client.errors import InterlockError
 from interlock.client.kernel import KernelCalls
 from tests.support import kernel_verifier
 from tests.support.kernels import UNIT, definition
@@ -28,7 +29,9 @@ from tests.support.servers.processes import Process, Processes
 from tests.support.valkey import Valkey
 
 AGENTS, EACH = 4, 1000
-POINTS = ("kernel.before_step", "kernel.after_step", "kernel.before_seal", "kernel.after_seal")
+POINTS = (
+    "kernel.before_step", "kernel.after_step", "kernel.before_seal", "kernel.after_seal", "kernel.after_record", "kernel.after_append",
+)  # fmt: skip
 
 
 def limits(each: int) -> list[dict[str, Any]]:
@@ -115,6 +118,27 @@ def acted(kernel: str, urls: list[str], each: int, rng: random.Random) -> tuple[
     return told, died
 
 
+def stopped(calls: KernelCalls, kernel: str, valkey: Valkey) -> tuple[list[dict[str, Any]], int]:
+    """Stop a kernel while its store is down; return what was told, and how many actions were permitted through that sidecar after it.
+
+    Asked again until it is sealed: under its key it is one action.
+    """
+    valkey.kill()
+    verdict = calls.post(kernel, "emergency", {"action": "leave", "stop": True, "key": "stop"})["verdict"]
+    told = [{"key": "stop", "approved": verdict["approved"], "recorded": "recorded_at_ms" in verdict}]
+    valkey.start()
+    permitted = 0
+    for number in range(5):
+        with contextlib.suppress(InterlockError):
+            late = calls.post(kernel, "execute", {"action": "small", "key": f"late{number}"})["verdict"]
+            permitted += late["approved"]
+    while (
+        "recorded_at_ms" in calls.post(kernel, "emergency", {"action": "leave", "stop": True, "key": "stop"})["verdict"]
+    ):
+        time.sleep(0.2)
+    return told, permitted
+
+
 def verified(calls: KernelCalls, kernel: str, told: list[dict[str, Any]]) -> Counter[str]:
     """Verify a kernel; return what was counted, with a violation where there was one."""
     trace: list[dict[str, Any]] = []
@@ -153,7 +177,12 @@ def run(actions: int, seed: int = 1) -> int:
                 told, died = acted(kernel, urls, each, rng)
             if shaking.fault:
                 raise shaking.fault
-            counted.update(verified(calls, kernel, told))
+            last, permitted = stopped(calls, kernel, valkey)
+            if permitted:
+                print(f"{kernel}: VIOLATION of T8: {permitted} permitted after a stop", file=sys.stderr, flush=True)
+            counted["violations"] += permitted
+            counted["recorded"] += sum(bool(one.get("recorded")) for one in [*told, *last])
+            counted.update(verified(calls, kernel, [*told, *last]))
             counted.update(kernels=1, kills=shaking.kills.total() + died)
             print(dict(counted), dict(shaking.kills), file=sys.stderr, flush=True)
         calls.close()
@@ -163,9 +192,11 @@ def run(actions: int, seed: int = 1) -> int:
 
 
 def figures(counted: Counter[str], took_s: float) -> dict[str, dict[str, object]]:
-    plain = {name: counted[name] for name in ("answers", "steps", "rejected", "unanswered", "kernels", "kills")}
+    plain = {
+        name: counted[name] for name in ("answers", "steps", "rejected", "unanswered", "recorded", "kernels", "kills")
+    }
     return {
-        "violations of T1 to T5, T7": {"value": counted["violations"], "target": 0, "better": "lower", "unit": ""},
+        "violations of T1 to T5, T7, T8": {"value": counted["violations"], "target": 0, "better": "lower", "unit": ""},
         **{name: {"value": value, "target": None, "better": "", "unit": ""} for name, value in plain.items()},
         "answers per second": {"value": counted["answers"] / took_s, "target": None, "better": "", "unit": "1/s"},
     }

@@ -166,7 +166,7 @@ def test_the_blocks_about_kernels_go_on_from_one_another(bench):
     """The kernel of the first block is what the commands describe, and what the lease and the saga spend from."""
     first = bench.run(TEAM)
     commands = [bench.run(f"docs/kernel.md: interlock kernel {one}") for one in
-                ("describe team", "evaluate team task", "execute team task --key order-17", "permits team",
+                ("describe team", "evaluate team task", "execute team task --key order-17", "permits team", "emergencies",
                  'simulate team --limit budget=50 --invariant "few=active_tasks <= 3"')]  # fmt: skip
     named = bench.run("README.md: interlock kernel describe NAME", {"NAME": "team"})
     goes_on = BLOCKS[TEAM].text

@@ -186,6 +186,16 @@ class Told:
     approved: bool
     sequence: int
     action: str = ""
+    child: str = ""
+    stop: bool = False
+    recorded: bool = False
+    """Whether its sidecar had recorded it, and it was not sealed yet."""
+    replayed: bool = False
+    front: int = -1
+    """The way in by which it was asked."""
+    began: float = 0.0
+    ended: float = 0.0
+    """When the call that was answered began and ended, by the clock of the calls."""
 
 
 @dataclass(frozen=True)

@@ -173,8 +173,28 @@ def kernels_answers_are_sealed(facts: Facts) -> Iterator[str]:
         sealed = {str(record.data["key"]): record for record in kernel.records if record.data["key"]}
         for one in kernel.told:
             record = sealed.get(one.key)
+            if one.recorded:
+                if record is None or record.event_type != "KERNEL_EMERGENCY" or not one.approved:
+                    yield f"{kernel.kernel_id}: the emergency action {one.key} was recorded, and is not on record"
+                continue
             if record is None or record.sequence != one.sequence or (record.data["approved"] == "1") != one.approved:
                 yield f"{kernel.kernel_id}: {one.ask} {one.key} was told {one.approved} as {one.sequence}, and is not so on record"
+
+
+def stops_stand(facts: Facts) -> Iterator[str]:
+    """After a sidecar answered that it stopped a part of a kernel, nothing that is asked there of it or below is permitted.
+
+    Under a key that was answered before, it is told what it was told.
+    """
+    for kernel in facts.kernels:
+        ledger = _final(kernel)
+        stops = [one for one in kernel.told if one.ask == "emergency" and one.stop and one.approved]
+        acted = [one for one in kernel.told if one.ask in {"execute", "permit"} and one.approved and not one.replayed]
+        for stop in stops:
+            for one in acted:
+                late = one.front == stop.front and one.began > stop.ended
+                if late and stop.child in ledger.path(one.child):
+                    yield f"{kernel.kernel_id}: {one.ask} {one.key} was permitted behind the stop {stop.key} of {stop.child or 'it'}"
 
 
 def sagas_end(facts: Facts) -> Iterator[str]:
@@ -218,5 +238,5 @@ def compensations_are_made_in_the_world(facts: Facts) -> Iterator[str]:
 
 RULES = (
     kernels_chains_are_whole, kernels_budgets_hold, children_are_charged_up_the_tree, refunds_go_up_the_tree,
-    kernels_stores_are_their_chains, kernels_answers_are_sealed, sagas_end, compensations_are_made_in_the_world,
+    kernels_stores_are_their_chains, kernels_answers_are_sealed, stops_stand, sagas_end, compensations_are_made_in_the_world,
 )  # fmt: skip

@@ -27,6 +27,8 @@ TRIES, PAUSE_S = 6, 0.1
 ASK_S = 20
 CHILDREN = (("a", "", 900), ("b", "", 30), ("c", "a", 400), ("d", "c", 12))
 """Name, parent and limit of each child, whole units; two of them are soon spent."""
+STOPPED = "d"
+"""The child that is stopped."""
 
 DEFINITION: Mapping[str, Any] = {
     "resources": [{"name": "usd", "limit_micros": 1000 * UNIT, "min_cost_micros": UNIT}],
@@ -42,6 +44,7 @@ DEFINITION: Mapping[str, Any] = {
             "id": "book", "costs": [{"resource": "usd", "micros": 2 * UNIT}], "compensation": "unbook",
             "effects": [{"variable": "booked", "mode": "EFFECT_MODE_INCREMENT", "value": {"number_micros": UNIT}}],
         },
+        {"id": "leave", "emergency": True},
         {"id": "send", "costs": [{"resource": "usd", "micros": UNIT}], "irreversible": True},
     ],
 }  # fmt: skip
@@ -72,25 +75,31 @@ class KernelClient:
     async def post(self, ask: str, *, tries: int = TRIES, **body: Any) -> dict[str, Any]:
         """Ask until something certain comes of it; empty where nothing did."""
         for _ in range(tries):
-            front = self.cluster.fronts[self.rng.randrange(len(self.cluster.fronts))]
+            number, began = self.rng.randrange(len(self.cluster.fronts)), time.monotonic()
             try:
-                answer = await front.post(
+                answer = await self.cluster.fronts[number].post(
                     f"/crp/v3/kernel/{self.name}/{ask}", json=body, headers={"authorization": f"Bearer {self.key}"}, timeout=self.cluster.limit_s
                 )  # fmt: skip
             except httpx.HTTPError:
                 await asyncio.sleep(PAUSE_S)
                 continue
             if answer.status_code == 200:
-                return self._heard(ask, body, answer.json())
+                return self._heard(ask, body, answer.json(), number, began)
             if answer.status_code < 500 and answer.status_code not in {409, 429}:
                 return {}
             await asyncio.sleep(PAUSE_S)
         return {}
 
-    def _heard(self, ask: str, body: Mapping[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    def _heard(
+        self, ask: str, body: Mapping[str, Any], said: dict[str, Any], front: int, began: float
+    ) -> dict[str, Any]:
         if verdict := said.get("verdict"):
             self.told.append(
-                Told(ask, str(body["key"]), bool(verdict["approved"]), int(verdict["sequence"]), str(body.get("action", "")))
+                Told(
+                    ask, str(body["key"]), bool(verdict["approved"]), int(verdict["sequence"]), str(body.get("action", "")),
+                    child=str(body.get("child", "")), stop=bool(body.get("stop")), recorded="recorded_at_ms" in verdict,
+                    replayed=bool(verdict["replayed"]), front=front, began=began, ended=time.monotonic(),
+                )
             )  # fmt: skip
         return said
 
@@ -109,7 +118,9 @@ class KernelClient:
         chance = self.rng.random()
         if not await self.open():
             return
-        if chance < 0.4:
+        if chance < 0.12:
+            await self.emergency()
+        elif chance < 0.4:
             await self._done("execute", "small")
         elif chance < 0.8:
             await self.saga()
@@ -121,6 +132,11 @@ class KernelClient:
         child, key = self.rng.choice(("", *(name for name, _, _ in CHILDREN))), self._key()
         said = await self.post(ask, action=action, key=key, **({"child": child} if child else {}), **more)
         return key if said and said["verdict"]["approved"] else ""
+
+    async def emergency(self) -> None:
+        """Do an emergency action, which is possible at any time; one in a few stops the lowest child for good."""
+        stop = {"stop": True, "child": STOPPED} if self.rng.random() < 0.2 else {}
+        await self.post("emergency", action="leave", key=self._key(), **stop)
 
     async def saga(self) -> None:
         """Book a few things together; end that, roll it back, or never come back to it."""
@@ -158,9 +174,27 @@ class KernelClient:
             while await self.compensate():
                 pass
             shown = await self._described()
-            if shown and not shown.get("sagas") and all(one["stuck"] for one in shown.get("compensations", ())):
+            closed = not shown.get("sagas") and all(one["stuck"] for one in shown.get("compensations", ()))
+            if shown and closed and await self._emergencies_are_sealed():
                 return
             await asyncio.sleep(PAUSE_S)
+
+    async def _emergencies_are_sealed(self) -> bool:
+        """Tell whether all that was recorded somewhere is on record; the sidecars see to it by themselves."""
+        due, after = {one.key for one in self.told if one.recorded}, 0
+        while due:
+            try:
+                answer = await self.cluster.fronts[0].get(
+                    f"/crp/v3/kernel/{self.name}/trace?after={after}", headers={"authorization": f"Bearer {self.key}"}
+                )
+            except httpx.HTTPError:
+                return False
+            page = answer.json()["records"] if answer.status_code == 200 else []
+            if not page:
+                return False
+            due -= {str(json.loads(one["data_json"])["key"]) for one in page}
+            after = int(page[-1]["sequence"])
+        return True
 
     async def _described(self) -> dict[str, Any]:
         try:

@@ -24,6 +24,7 @@ WHERE = {
     "sidecar": "sidecar-0", "session": "session", "audit": "audit", "stream": "audit", "decision": "decision",
     "kernel.before_step": "session",
     "kernel.after_step": "session", "kernel.before_seal": "sidecar-0", "kernel.after_seal": "sidecar-0",
+    "kernel.after_record": "sidecar-0", "kernel.after_append": "sidecar-0",
 }  # fmt: skip
 """Which part passes a failpoint, by its name or else by the first word of that."""
 

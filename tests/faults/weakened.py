@@ -122,6 +122,17 @@ def kernels_told_unsealed() -> None:
 
 
 @weakness
+def emergencies_forgotten() -> None:
+    """An emergency action is answered as recorded, and nothing is written."""
+    from interlock.runtime.rpc.kernels.spool import SpoolFile
+
+    def lenient(self: Any, entry: Any, now_us: int) -> Any:
+        return entry
+
+    SpoolFile.record = lenient  # type: ignore[method-assign]
+
+
+@weakness
 def decisions_told_unsealed() -> None:
     """What the engine decided is told though the audit log has not taken it."""
     from interlock.decision.chain import CONFLICT, ExperimentChains

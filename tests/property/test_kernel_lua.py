@@ -68,6 +68,7 @@ STEPS = st.one_of(
     st.tuples(st.just("in_turn"), st.sampled_from(["add", "less", "bad", "unknown"]), st.integers(0, 2), st.sampled_from(["0", "1"])),
     st.tuples(st.just("register"), st.sampled_from(["v:more n!", "v:n s:text", "v:n n:5", "a:add {}"])),
     st.tuples(st.just("emergency"), st.sampled_from(["leave", "add"]), st.sampled_from("0001")),
+    st.tuples(st.just("recorded"), st.sampled_from("01"), st.integers(1, 4), st.sampled_from("ab"), st.booleans()),
     st.tuples(st.just("child"), st.sampled_from(["a -", "b a", "c b", "b c", "d x", "a -"]), st.sampled_from([4, 9, 4]), st.sampled_from(["usd", "mails", "none"])),
     st.tuples(st.just("within"), st.sampled_from(["add", "less", "scale", "dear"]), st.sampled_from("abcx"), st.booleans()),
     st.tuples(st.just("within"), st.sampled_from(["add", "less", "scale", "write"]), st.sampled_from("abc"), st.booleans()),
@@ -177,6 +178,8 @@ class Two:
             await self.both(op=name, fields=[given[0].split(" ", 1)], key=" ")
         elif name == "emergency":
             await self.both(op=name, action=given[0], stop=given[1], child="b" if "p:b" in self.fields else "")
+        elif name == "recorded":
+            await self.recorded(*given)
         elif name == "child":
             child, parent = given[0].split(" ")
             await self.both(
@@ -190,6 +193,18 @@ class Two:
             self.now += given[0]
         else:
             await self.seal()
+
+    async def recorded(self, stop: str, number: int, spool: str, forgotten: object) -> None:
+        told = {
+            "spool": spool * 32,
+            "number": str(number),
+            "at_ms": "5",
+            "signed_by": "binding",
+            "signature": "",
+            "stop": stop,
+        }
+        key = {} if forgotten else {"key": f"of-{spool}{number}", "digest": ""}
+        await self.both(op="emergency", action="leave", stop=stop, child="", recorded=told, **key)
 
     async def saga(self, name: str, *given: Any) -> None:
         if name == "begin_saga":
@@ -281,6 +296,28 @@ def test_lua_and_the_rule_are_one(steps, runner, redis_kernels):
             rebuilt = replayed(two.records[number])
             held = (await (two.memory, two.redis)[number].read(two.kernel)).answer
             assert plain({**rebuilt, "sealed": held["sealed"]}) == plain(held), number
+
+    runner.run(run())
+
+
+@pytest.mark.req("KRN-2")
+def test_a_number_of_a_spool_is_taken_once_and_none_after_a_later_one(runner, redis_kernels):
+    """Whether its key is remembered or not: what a sidecar recorded is in the chain once, in its order."""
+
+    async def run() -> None:
+        two = Two(redis_kernels)
+        await two.open()
+
+        async def recorded(number: int) -> Stepped:
+            told = {"spool": "a" * 32, "number": str(number), "at_ms": "5", "stop": "1", "child": ""}
+            return await two.both(op="emergency", action="leave", stop="1", child="", recorded=told)
+
+        first, again, later, passed = [await recorded(number) for number in (7, 7, 9, 8)]
+        assert [one.answer["sequence"] for one in (first, again, later)] == ["2", "2", "3"]
+        assert again.answer["replayed"] == "1"
+        assert passed.status == "KERNEL_EMERGENCY_PASSED"
+        assert two.fields["stopped"] == "1" and two.fields["seq"] == "3"
+        assert json.loads(later.unsealed[-1].data)["recorded"]["number"] == "9"
 
     runner.run(run())
 

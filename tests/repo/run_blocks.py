@@ -70,6 +70,7 @@ MESH: frozenset[str] = frozenset({
     "docs/kernel.md: interlock kernel evaluate team task",
     "docs/kernel.md: interlock kernel execute team task --key order-17",
     "docs/kernel.md: interlock kernel permits team",
+    "docs/kernel.md: interlock kernel emergencies",
     'docs/kernel.md: interlock kernel simulate team --limit budget=50 --invariant "few=active_tasks <= 3"',
     "docs/kernel.md: with kernel.lease(wanted=5.0, lifetime_s=30.0) as lease:",
     "docs/kernel.md: from interlock.client.kernel import ActionSpec, Effect, Invariant, SafetyKernel, State",

@@ -23,6 +23,9 @@ def acting(kernel: str, url: str, count: int) -> None:
     calls = KernelCalls(url, retries=8)
     for number in range(count):
         key = uuid.uuid4().hex
+        if number % 40 == 39:
+            alarmed(calls, kernel, key)
+            continue
         ask = "permit" if number % 5 == 4 else "execute"
         try:
             verdict = calls.post(kernel, ask, {"action": ("small", "task", "mail")[number % 3], "key": key})["verdict"]
@@ -38,6 +41,21 @@ def acting(kernel: str, url: str, count: int) -> None:
             told(undone=key, approved=undone["approved"], sequence=int(undone["sequence"]))
         except (InterlockError, httpx.TransportError) as error:
             told(failed=str(error), key=key)
+
+
+def alarmed(calls: KernelCalls, kernel: str, key: str) -> None:
+    """Does an emergency action, which is possible at any time, and tells whether its sidecar only recorded it."""
+    try:
+        verdict = calls.post(kernel, "emergency", {"action": "leave", "key": key})["verdict"]
+    except (InterlockError, httpx.TransportError) as error:
+        told(failed=str(error), key=key)
+    else:
+        told(
+            key=key,
+            approved=verdict["approved"],
+            sequence=int(verdict["sequence"]),
+            recorded="recorded_at_ms" in verdict,
+        )
 
 
 def leasing(kernel: str, url: str, count: int) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import typer
 
 from interlock.cli.kernel_calls import NAME, URL, calls_of, repeatable
-from interlock.cli.kernel_simulation import simulate
+from interlock.cli.kernels.emergencies import emergencies, recorded_before, recorded_line
+from interlock.cli.kernels.simulation import simulate
 from interlock.cli.output import NEGATIVE, OK, Format, Output, plain, print_json, refusals, table
 from interlock.client.kernel.calls import KernelCalls, number, value_of
 
@@ -31,6 +32,7 @@ AFTER = typer.Option(0, "--after", help="Number of the last record that is known
 ONCE = typer.Option(default=False, help="End after the records that are there.")
 
 app.command()(simulate)
+app.command()(emergencies)
 
 WATCHED_EVERY_S = 0.5
 _PERMITTED = "P"
@@ -91,7 +93,10 @@ def stop(  # noqa: PLR0917 - typer reads the options from it
     url: str = URL,
     output: Output = Format.TEXT,
 ) -> None:
-    """Do an emergency action, and permit nothing more, for good. Exit 0: stopped. 2: refused, or no answer: repeat it under its key."""
+    """Do an emergency action, and permit nothing more, for good. Exit 0: stopped. 2: refused, or no answer: repeat it under its key.
+
+    Where the kernel cannot be reached the sidecar records it, says so, and stops the kernel for all that come through it.
+    """
     key = key or uuid.uuid4().hex
     with refusals(output), repeatable(key), calls_of(url) as calls:
         told = calls.post(name, "emergency", {"action": action, "stop": True, "child": child, "key": key})
@@ -234,14 +239,16 @@ def _verdict(told: Mapping[str, Any], verdict: Mapping[str, Any], output: Format
             for one in verdict["checks"]
         ]
         key = [f"key {told['key']}"] if "key" in told else []
-        _print(["approved" if verdict["approved"] else "rejected", *checks, *key])
+        _print(["approved" if verdict["approved"] else "rejected", *recorded_line(verdict), *checks, *key])
     return OK if verdict["approved"] else NEGATIVE
 
 
 def _record(record: Mapping[str, Any]) -> str:
     data = json.loads(record["data_json"])
-    failed = [one[2] for one in data["checks"] or () if one[1] != "1"]
-    return f"{record['sequence']:>6}  {record['timestamp']}  {record['type']}  {data['action']}  {' '.join(failed)}".rstrip()
+    more = [*(one[2] for one in data["checks"] or () if one[1] != "1"), *recorded_before(data)]
+    return (
+        f"{record['sequence']:>6}  {record['timestamp']}  {record['type']}  {data['action']}  {' '.join(more)}".rstrip()
+    )
 
 
 def _print(lines: list[str]) -> None:

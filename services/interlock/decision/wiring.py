@@ -55,7 +55,7 @@ def open_decision(
     states, desks = open_states(settings), Desks()
     chains = ExperimentChains(mesh.audit, settings.rpc_timeout_s)
     bus = SignalBus(open_streams(settings), clock)
-    kernels = Kernels(settings, Peers.over(mesh, settings))
+    kernels = Kernels(settings, Peers.over(mesh, settings), emergencies=True)
     experiments = Experiments(
         states, chains, desks, bus, Reservations(kernels), clock, settings.request_timeout_s
     )  # fmt: skip

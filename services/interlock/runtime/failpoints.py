@@ -63,6 +63,8 @@ POINTS: Mapping[str, str] = {
     "kernel.after_step": "after a kernel decided, before the sidecar is told",
     "kernel.before_seal": "after a kernel decided, before its records are sealed",
     "kernel.after_seal": "after the records of a kernel were sealed, before its store is told",
+    "kernel.after_record": "after an emergency action was recorded in a sidecar's spool, before the caller is told",
+    "kernel.after_append": "after a recorded emergency action was sealed, before it is taken out of the spool",
     "decision.after_ask": "after the agents of a cycle answered, before the engine decides",
     "decision.before_seal": "after a cycle was decided, before it is sealed",
     "decision.after_seal": "after a cycle was sealed, before the store is told",

@@ -111,7 +111,7 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
         settings, peers, agents, policies, starter, delegations, effects, leases, Explanation(peers, effects, base_url),
         Bindings(peers.session, recovery, reader.sources.ranks, settings.unaware_callers == "observe"),
     )  # fmt: skip
-    kernels, closing = Kernels(settings, direct), Closing(settings, peers, effects, leases, recovery, base_url)
+    kernels, closing = _kernels(settings, direct), Closing(settings, peers, effects, leases, recovery, base_url)
     spending, tools = _spending(settings, peers), _tools(settings, kernels, peers)
     guard = Guard(settings, peers, admission, leases, closing, tools=tools, spending=spending)
     upstream, sessions = Upstream(settings), Sessions(settings, peers, recovery, agents, starter, delegations)
@@ -203,6 +203,13 @@ def _with_callers(readiness: Ready, keys: ApiKeys) -> Ready:
 def _spending(settings: Settings, peers: Peers) -> ModelSpending:
     prices = prices_from(settings.prices_file, settings.unknown_model_price)
     return ModelSpending(peers, prices, settings.unbounded_output_tokens)
+
+
+def _kernels(settings: Settings, peers: Peers) -> Kernels:
+    """Return the kernels, with what an earlier process of this folder recorded of them going on to be sealed."""
+    made = Kernels(settings, peers, emergencies=True)
+    made.resume()
+    return made
 
 
 def _tools(settings: Settings, kernels: Kernels, peers: Peers) -> ToolCalls:

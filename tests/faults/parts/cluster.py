@@ -36,6 +36,7 @@ BRISK: Mapping[str, Any] = {
     "caller_budget": 1000.0, "caller_period_s": 31_536_000, "drain_s": 3, "request_timeout_s": 2.5, "rpc_timeout_s": 1, "upstream_timeout_s": 1.5,
     "stream_timeout_s": 1.8, "dpe_timeout_s": 1.5, "max_windows": 40, "max_dag_nodes": 80, "max_fan_out": 4, "agent_cache_s": 1,
     "stream_release": "sentences", "default_policy": "halt-on CRITICAL", "log_level": "warning", "checkpoint_s": 1, "checkpoint_entries": 64,
+    "emergency_reach_s": 0.5,
 }  # fmt: skip
 """Short deadlines, so that a lease runs out while a run waits for it, also where only the longest end of a stream is known. Callers have a budget that no run spends, so that what was
 counted can be compared to the last millionth.
@@ -327,7 +328,8 @@ async def _sidecars(cluster: Cluster, settings: Mapping[str, Any]) -> None:
     state = cluster.folder / "state"
     for number in range(cluster.shape.sidecars):
         label = f"sidecar-{number}"
-        cluster.parts[label] = part(cluster.folder, label, "sidecar", settings, state)
+        own = {**settings, "emergency_dir": cluster.folder / f"emergencies-{number}"}
+        cluster.parts[label] = part(cluster.folder, label, "sidecar", own, state)
         cluster.parts[label].weakness = dict(cluster.shape.weakened).get("sidecar", "")
     beside = [cluster.parts["decision"]] if cluster.decides else []
     await asyncio.gather(*(one.up() for one in (*cluster.sidecars(), *beside)))

@@ -339,6 +339,11 @@ BENT: tuple[tuple[str, str, Facts], ...] = (
     ("I18", "a store that forgot a compensation", recorded(7, dropped=())),
     ("I18", "an answer that is not on record", kernel(told=(Told("execute", "x", approved=True, sequence=9),))),
     ("I18", "an answer that was told otherwise", kernel(told=(Told("permit", "b1", approved=False, sequence=4),))),
+    ("I18", "an emergency action that was recorded and is not on record", kernel(told=(
+        Told("emergency", "x", approved=True, sequence=0, recorded=True),))),
+    ("I18", "an action that was permitted behind a stop", kernel(told=(
+        Told("emergency", "b1", approved=True, sequence=4, stop=True, child="c", front=1, ended=5.0),
+        Told("execute", "e1", approved=True, sequence=5, child="c", front=1, began=6.0)))),
     ("I18", "a saga that stays open", recorded(5, sagas="s1")),
     ("I18", "a compensation that nobody made", kernel(unmade=())),
     ("I18", "a compensation of what had not failed", kernel(unmade=("b1", "e9"))),

@@ -28,7 +28,7 @@ from tests.support.valkey import Valkey
 pytestmark = pytest.mark.req("SVC-9", "OBS-4")
 
 GROUPS = {
-    "configuration", "code", "profile", "keys", "certificates", "embedded parts", "redis", "audit store", "models", "triton",
+    "configuration", "code", "profile", "keys", "emergencies", "certificates", "embedded parts", "redis", "audit store", "models", "triton",
     "services", "upstream", "sign-in", "traces", "ports",
 }  # fmt: skip
 

@@ -70,7 +70,7 @@ async def test_fresh_machine_has_no_failure():
 
     assert [f for f in findings if f.status == "FAIL"] == []
     assert {f.group for f in findings} == {
-        "configuration", "code", "profile", "keys", "certificates", "embedded parts", "redis", "audit store", "models",
+        "configuration", "code", "profile", "keys", "emergencies", "certificates", "embedded parts", "redis", "audit store", "models",
         "triton", "services", "upstream", "sign-in", "traces", "ports",
     }  # fmt: skip
 

@@ -17,6 +17,7 @@ from interlock.audit.store.log import StoreFailed
 from interlock.audit.store.opening import open_reader, place
 from interlock.audit.tree.walk import TreeReader, walk_tree, walked
 from interlock.cli.audit import stream
+from interlock.cli.audit.emergencies import emergency_line, recorded_emergencies, with_forged
 from interlock.cli.audit.erase import erase, migrate
 from interlock.cli.audit.export import export
 from interlock.cli.audit.offline import ANCHOR, OFFLINE, PUBLIC_KEY, fsck, verify_offline, with_log
@@ -78,10 +79,12 @@ def verify(  # noqa: PLR0917 - each is an option of the command
                 raise _unknown(settings)
             found = examine(stored, session_id, keyring)
             found = with_log(found, reader, session_id, settings)
+            recorded = recorded_emergencies(session_id, stored.events, settings, keyring)
+            found = with_forged(found, recorded)
     if output is Format.JSON:
-        print_json({"session_id": session_id, **as_json(found)})
+        print_json({"session_id": session_id, **as_json(found), "recorded_emergencies": recorded})
     else:
-        typer.echo(_as_text(session_id, found))
+        typer.echo("\n".join([_as_text(session_id, found), *map(emergency_line, recorded)]))
     raise typer.Exit(NEGATIVE if found.faults else 0)
 
 

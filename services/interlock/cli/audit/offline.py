@@ -166,6 +166,10 @@ def _as_text(found: Examined, key: VerifierKey, *, anchored: bool) -> str:
             f"  unanchored  [0, {found.size})  no anchor was given: that the end is not missing is the log's own word"
         )
     lines += [f"  truncated   [{first}, {end})  by a signed mark of retention" for first, end in found.truncated]
+    if found.recorded_emergencies:
+        lines.append(
+            f"  recorded    {found.recorded_emergencies} emergency actions while their kernel could not be reached"
+        )
     lines += [f"  erased      the contents of {printable(session)}" for session in found.erased]
     lines += [
         f"  lost        [{loss.kept}, {loss.anchored_size}) of generation {loss.generation - 1}, acknowledged by"

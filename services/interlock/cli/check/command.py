@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from interlock.cli.check import probes_keys, probes_provider
+from interlock.cli.check.probes_emergencies import emergency_actions
 from interlock.cli.check.probes_listeners import certificates, ports
 from interlock.cli.check.probes_profile import profile
 from interlock.cli.check.probes_sign_in import sign_in
@@ -57,7 +58,7 @@ def check(
         str, typer.Option(help="With --cluster: context of the kubeconfig. Default: its current one.")
     ] = "",
 ) -> None:
-    """Check configuration, code, profile, keys, certificates, embedded parts, Redis and clock, audit store, models, Triton, services, provider, sign-in, traces and ports.
+    """Check configuration, code, profile, keys, emergency actions, certificates, embedded parts, Redis and clock, audit store, models, Triton, services, provider, sign-in, traces and ports.
 
     Changes nothing and ends within five seconds, later only where the machine is busy (and within --wait). A part that is broken ends no other probe. OK: works. SKIP: does not apply. WARN: works, but maybe
     not as you expect. FAIL: does not work. Exit code 1 on any FAIL.
@@ -106,6 +107,7 @@ async def examine() -> list[ProbeFinding]:
         blocking("code", lambda: code(settings)),
         blocking("profile", lambda: profile(settings)),
         blocking("keys", lambda: probes_keys.keys(settings)),
+        blocking("emergencies", lambda: emergency_actions(settings)),
         blocking("certificates", lambda: certificates(settings)),
         blocking("embedded parts", lambda: probes.embedded(settings)),
         answering("redis", lambda: probes.redis(settings)),

@@ -316,6 +316,8 @@ class TraceEntry:
     approved: bool
     rejection_reasons: tuple[str, ...] = ()
     reasoning_summary: str = field(default="", repr=False)
+    recorded_at_ms: int = 0
+    """Of an emergency action that the sidecar recorded while the kernel could not be reached: when; it is not sealed yet. 0: it is sealed."""
 
 
 def verdict_of(told: Mapping[str, Any], action: ActionSpec | None, after: State | None = None) -> SafetyVerdict:

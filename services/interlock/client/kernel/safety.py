@@ -21,6 +21,7 @@ from interlock.client.kernel.calls import (
     state_of,
     value_json,
 )
+from interlock.client.kernel.emergencies import emergency, recorded_at_ms
 from interlock.client.kernel.lease import Lease
 from interlock.client.kernel.model import (
     ActionSpec,
@@ -142,28 +143,31 @@ class SafetyKernel:
         self, saga: str, state: State, action: ActionSpec, reasoning_summary: str = ""
     ) -> tuple[State, TraceEntry]:
         """Do the same as a step of a saga (``Saga``); empty: of none."""
-        self.prepare(state, action)
-        told, _ = self.decide(action, saga=saga)
+        if action.id not in self.emergency_actions:
+            self.prepare(state, action)
+        told, _ = self.decide(action, saga=saga, state=state)
         verdict = verdict_of(told, action)
         if not verdict.approved:
             raise RuntimeError(
                 f"SAFETY VIOLATION: atomic execution failed for {action.id}. Reasons: {verdict.rejection_reasons}"
             )
-        after = self.state()
+        recorded = recorded_at_ms(told)  # the kernel cannot be read then, and an emergency action changes nothing
+        after = state if recorded else self.state()
         return after, TraceEntry(
             int(told["sequence"]), action.id, action.name, state.fingerprint, after.fingerprint, action.cost, time.time(),
-            approved=True, reasoning_summary=reasoning_summary,
+            approved=True, reasoning_summary=reasoning_summary, recorded_at_ms=recorded,
         )  # fmt: skip
 
-    def decide(self, action: ActionSpec, ask: str = "execute", *, saga: str = "") -> tuple[Mapping[str, Any], str]:
+    def decide(
+        self, action: ActionSpec, ask: str = "execute", *, saga: str = "", state: State | None = None
+    ) -> tuple[Mapping[str, Any], str]:
         """Execute or permit an action that is registered; return the verdict, and the key that names it.
 
         A permit that is not answered is taken back: whoever is not told does not act.
         """
-        key = uuid.uuid4().hex
         if action.id in self.emergency_actions:
-            body = {"action": action.id, "key": key, "child": self._child}
-            return self.calls.post(self.name, "emergency", body)["verdict"], key
+            return self._emergency(action, state or State({}))
+        key = uuid.uuid4().hex
         asking = self.permits.asking(key) if ask == "permit" else contextlib.nullcontext()
         with asking, Turns(self.calls, self.name) as turns:
             told = self._tried(action, ask, key, saga, turns)
@@ -235,10 +239,14 @@ class SafetyKernel:
         return made
 
     def stop(self, action: ActionSpec) -> None:
-        """Do an emergency action, and permit nothing more here and below, for good."""
-        self.prepare(State({}), action)
-        body = {"action": action.id, "stop": True, "child": self._child, "key": uuid.uuid4().hex}
-        self.calls.post(self.name, "emergency", body)
+        """Do an emergency action, and permit nothing more here and below, for good; also while the kernel cannot be reached."""
+        self._emergency(action, State({}), stop=True)
+
+    def _emergency(self, action: ActionSpec, state: State, *, stop: bool = False) -> tuple[Mapping[str, Any], str]:
+        def register() -> None:
+            self.prepare(state, action)
+
+        return emergency(self.calls, self.name, action.id, register, child=self._child, stop=stop)
 
     def saga(self, *, lifetime_s: float = 60.0) -> Saga:
         """Return steps that are undone together (docs/kernel.md has when)."""

@@ -272,7 +272,7 @@ class KernelStep:
             self.changed |= {**{"x:" + key: None for key in old.split("\n")}, f"k:{sequence - KEYS_KEPT}": None}
         written = {field: value for field, value in self.changed.items() if value is not None}
         dropped = [field for field, value in self.changed.items() if value is None]
-        decided = {"decided": self.ask["decided"]} if "decided" in self.ask else {}
+        decided = {name: self.ask[name] for name in ("decided", "recorded") if name in self.ask}
         data = json.dumps({
             "sequence": str(sequence), "previous": fields["link"], "at_ms": str(self.now), "action": action,
             "key": self.ask["key"], "approved": answer["approved"], "checks": self.checks, "costs": list(costs),

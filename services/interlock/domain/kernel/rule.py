@@ -250,9 +250,23 @@ class _Step(KernelStep):
         child = self.ask.get("child", "")
         if child and self.get("p:" + child) is None:
             return Stepped("KERNEL_CHILD_UNKNOWN", {})
+        if (recorded := self.ask.get("recorded")) and (known := self._known_of(recorded)):
+            return known
         if self.ask["stop"] == "1":
             self.changed["z:" + child if child else "stopped"] = "1"
         return self.commit("KERNEL_EMERGENCY", self.ask["action"], [], [], "-")
+
+    def _known_of(self, recorded: Mapping[str, str]) -> Stepped | None:
+        """Take the next number of a spool. One that was taken is answered, though its key may be remembered no longer; none comes after a later one."""
+        field, number = "e:" + recorded["spool"], recorded["number"]
+        last, sequence = (self.get(field) or "0 0").split(" ")
+        if int(number) < int(last):
+            return Stepped("KERNEL_EMERGENCY_PASSED", {})
+        if number == last:
+            told = self.answer(self.ask["action"], [], [], sequence=int(sequence))
+            return self.answered("OK", told | {"replayed": "1"})
+        self.changed[field] = f"{number} {int(self.fields['seq']) + 1}"
+        return None
 
     def _child(self) -> Stepped:
         """Add a child, which has a part of the resources of what is above it; one that is there must be the same."""

@@ -186,6 +186,10 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
         "it was decided about, or got stuck again, since it was read: read it again",
     ),
     "KERNEL_EMERGENCY_UNKNOWN": ("not_found", "no emergency action of this id is registered"),
+    "KERNEL_EMERGENCY_PASSED": (
+        "conflict",
+        "a later emergency action of the same sidecar is in the chain, and nothing of this one's key: a person has to look",
+    ),
     "KERNEL_VERSION_NEEDED": ("invalid", "the kernel has predicates: name the version on which they were evaluated"),
     "KERNEL_VERSION_CHANGED": ("conflict", "the state has another version by now; evaluate again"),
     "KERNEL_TICKET_AHEAD": ("conflict", "another's ticket comes first; ask again, or take one"),

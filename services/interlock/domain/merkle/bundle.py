@@ -63,6 +63,8 @@ class Examined:
     truncated: tuple[tuple[int, int], ...]
     erased: tuple[str, ...]
     losses: tuple[Losses.Loss, ...]
+    recorded_emergencies: int = 0
+    """Emergency actions that a sidecar recorded while their kernel could not be reached."""
 
     @property
     def verdict(self) -> str:
@@ -179,6 +181,7 @@ class Examiner:
             truncated=tuple(runs(self._hidden)),
             erased=tuple(sorted(erased)),
             losses=tuple(losses),
+            recorded_emergencies=self._trails.recorded_emergencies,
         )
 
     def _without_mark(self, gone: Sequence[tuple[int, int]]) -> None:
@@ -228,4 +231,5 @@ def as_json(found: Examined) -> Mapping[str, object]:
         "truncated": [list(run) for run in found.truncated],
         "erased_sessions": list(found.erased),
         "losses": [vars(loss) for loss in found.losses],
+        "recorded_emergencies": found.recorded_emergencies,
     }

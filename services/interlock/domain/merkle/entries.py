@@ -108,6 +108,8 @@ class LogTrails:
         self._windows: dict[str, tuple[str, int]] = {}
         self._unreported: dict[str, list[tuple[int, str]]] = {}
         self._disturbed = -1
+        self.recorded_emergencies = 0
+        """Number of emergency actions so far that a sidecar had recorded while their kernel could not be reached (T8)."""
 
     @property
     def sessions(self) -> int:
@@ -139,6 +141,8 @@ class LogTrails:
             yield from self._sealed(position, event)
         elif event.event_type in {TRUNCATED, CONTENT_ERASED}:
             yield from (losses if event.session_id == LOG_SESSION else marks).take(position, event)
+        elif event.event_type == "KERNEL_EMERGENCY" and "recorded" in _object(event.data_json):
+            self.recorded_emergencies += 1
 
     def without_report(self, erased: AbstractSet[str]) -> Iterator[tuple[int, str]]:
         """Return the sealed windows whose report is absent without an erasure."""

@@ -22,6 +22,7 @@ GRANT = b"interlock-delegation-grant-v1"
 CONTINUE = b"interlock-continuation-v1"
 RECORD = b"interlock-session-record-v1"
 BINDING = b"interlock-binding-v1"
+EMERGENCY = b"interlock-emergency-v1"
 FINGERPRINT = b"interlock-master-fingerprint-v1"
 LIVE = frozenset({SIGN, GRANT})
 """Purposes that need a version which still signs. For other purposes a version works as long as it is kept."""

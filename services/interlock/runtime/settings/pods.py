@@ -6,11 +6,11 @@ from pathlib import Path
 
 from pydantic import Field
 
-from interlock.runtime.settings.signing_in import SignInDeclarations
+from interlock.runtime.settings.emergencies import EmergencyDeclarations
 from interlock.runtime.settings.values import HttpsUrl, Namespaces, Seconds
 
 
-class PodDeclarations(SignInDeclarations):
+class PodDeclarations(EmergencyDeclarations):
     """The settings that say which pod a sidecar is in, and how the API server is asked."""
 
     # == Kubernetes

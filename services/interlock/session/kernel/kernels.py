@@ -64,7 +64,7 @@ class KernelUseCases:
             told = telling.described_message(kernel_id, {k: str(v) for k, v in found.answer.items()})
             return _told(kernel_id, found, described=told)
         await failpoints.reached("kernel.before_step")
-        ask = self._ask_of(what, asked) | _known(request)
+        ask = self._ask_of(what, asked) | _known(request) | reading.recorded_of(request)
         found = self._require(await self._steps.step(kernel_id, ask))
         await failpoints.reached("kernel.after_step")
         return await self._decided(what, kernel_id, found)
@@ -72,7 +72,7 @@ class KernelUseCases:
     async def steps(self, request: session_pb2.StepKernelsRequest) -> session_pb2.StepKernelsResponse:
         """Answer what several calls ask of one kernel, each by itself, with all that has to be sealed before."""
         kernel_id, asked = _together(request.steps)
-        asks = [self._read(*one) for one in asked]
+        asks = [self._read(step, *one) for step, one in zip(request.steps, asked, strict=True)]
         await failpoints.reached("kernel.before_step")
         read = [one for one in asks if not isinstance(one, Refused)]
         if read:
@@ -96,9 +96,9 @@ class KernelUseCases:
     def _ask_of(self, what: str, asked: Any) -> dict[str, Any]:
         return reading.ask_of(what, asked) | (self._of_reviewers if what == "settle" else {})
 
-    def _read(self, what: str, asked: Any) -> dict[str, Any] | Refused:
+    def _read(self, step: session_pb2.StepKernelRequest, what: str, asked: Any) -> dict[str, Any] | Refused:
         try:
-            return self._ask_of(what, asked)
+            return self._ask_of(what, asked) | reading.recorded_of(step)
         except Refused as refused:
             return refused
 

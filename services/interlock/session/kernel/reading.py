@@ -20,6 +20,7 @@ from interlock.domain.kernel.definition import (
     checked_key,
     checked_name,
 )
+from interlock.domain.kernel.emergency import is_evidence
 from interlock.domain.kernel.state import Resource
 
 LONGEST_LEASE_MS, SHORTEST_LEASE_MS, LONGEST_TURN_MS, MOST_ROLLED_BACK = 3_600_000, 100, 10_000, 64
@@ -133,6 +134,24 @@ def ask_of(what: str, request: Any) -> dict[str, Any]:
         body.ClearField("ticket")
     told = what.encode() + b"\n" + body.SerializeToString(deterministic=True)
     return {**ask, "key": key, "digest": hashlib.sha256(told).hexdigest()}
+
+
+def recorded_of(request: session_pb2.StepKernelRequest) -> dict[str, Any]:
+    """Return the evidence of an emergency action that was recorded before; nothing of one that is asked for now.
+
+    It is no part of the digest: whoever asks again under the key gets the same answer.
+    """
+    if not request.HasField("recorded"):
+        return {}
+    told, asked = request.recorded, request.emergency
+    if request.WhichOneof("ask") != "emergency" or not is_evidence(
+        told.spool, told.number, told.at_ms, told.signed_by, told.signature
+    ):
+        raise invalid("KERNEL_RECORDED_INVALID", "an emergency action alone is recorded before, and signed")
+    return {"recorded": {
+        "spool": told.spool, "number": str(told.number), "at_ms": str(told.at_ms), "signed_by": told.signed_by,
+        "signature": told.signature, "stop": "1" if asked.stop else "0", "child": asked.child,
+    }}  # fmt: skip
 
 
 def decision_of(request: session_pb2.DecideCompensationRequest) -> dict[str, Any]:

@@ -5,6 +5,7 @@
 -- stopped · mode · last ms of the last record · res names of resources · inv, pred, win, cel JSON · r:<resource> limit min gross refunded leased ·
 -- v:<variable> value · a:<action> JSON · x:<key> what was answered · k:<seq> its key, and the one that it voids · l:<lease> resource amount fence until_ms ·
 -- live leases · w:a:<action>, w:r:<resource> moments of a sliding window · o:<seq> record that is not known to be sealed
+-- e:<spool> number of the last emergency action of a sidecar's spool, and of its record ·
 -- kids count of children · p:<child> its parent, - the kernel · q:<child>:<resource> its share, as r: · z:<child> 1 stopped ·
 -- sagas open ones · g:<saga> until_ms and its steps · due steps to compensate · j:<step> saga action of attempts due_ms fence state ·
 -- tickets keys and lifetimes of those that wait · turn ms at which the first one's turn is over
@@ -531,7 +532,7 @@ function commit(kind, action, costs, undo, state)
   end
   local data = cjson.encode({sequence = int(seq), previous = head[8], at_ms = int(now), action = action, key = ask.key,
     approved = answer.approved, checks = checks, costs = costs, version = int(version), changes = fields, dropped = names,
-    moments = logged, decided = ask.decided})
+    moments = logged, decided = ask.decided, recorded = ask.recorded})
   if #data > RECORD and not failed then
     check('record', false, 'RECORD_TOO_LARGE', int(#data), int(RECORD))
     return commit(kind, action, costs, undo, state)

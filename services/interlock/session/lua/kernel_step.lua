@@ -217,6 +217,20 @@ local function give_back()
   return commit('KERNEL_RETURNED', '', {}, {}, '-')
 end
 
+-- Takes the next number of a sidecar's spool. One that was taken is answered, though its key may be remembered no longer; none comes after
+-- a later one.
+local function known_of(recorded)
+  local field = 'e:' .. recorded.spool
+  local last, sequence = string.match(get(field) or '0 0', '^(%d+) (%d+)$')
+  if tonumber(recorded.number) < tonumber(last) then
+    return {'KERNEL_EMERGENCY_PASSED'}
+  elseif recorded.number == last then
+    return answered('OK', {approved = '1', checks = checks, version = int(version), sequence = sequence, action = ask.action,
+      costs = {}, changed = {}, granted = '', until_ms = '', replayed = '1'})
+  end
+  put(field, recorded.number .. ' ' .. int(seq + 1))
+end
+
 local function emergency()
   local text = get('a:' .. ask.action)
   if not text or agreed(text).emergency ~= '1' then
@@ -224,6 +238,12 @@ local function emergency()
   end
   if (ask.child or '') ~= '' and not get('p:' .. ask.child) then
     return {'KERNEL_CHILD_UNKNOWN'}
+  end
+  if ask.recorded then
+    local known = known_of(ask.recorded)
+    if known then
+      return known
+    end
   end
   if ask.stop == '1' then
     put((ask.child or '') ~= '' and 'z:' .. ask.child or 'stopped', '1')

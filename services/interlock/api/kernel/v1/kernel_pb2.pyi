@@ -992,6 +992,7 @@ class Verdict(_message.Message):
     CHANGED_FIELD_NUMBER: _builtins.int
     FOR_MODEL_FIELD_NUMBER: _builtins.int
     REPLAYED_FIELD_NUMBER: _builtins.int
+    RECORDED_AT_MS_FIELD_NUMBER: _builtins.int
     approved: _builtins.bool
     """Whether it was approved; with Execute: whether it was done."""
     version: _builtins.int
@@ -1002,6 +1003,10 @@ class Verdict(_message.Message):
     """For the model whose action was rejected: what failed and what to do instead. Empty when it was approved."""
     replayed: _builtins.bool
     """Whether this answer was given before, under the same key."""
+    recorded_at_ms: _builtins.int
+    """Of an emergency action: when this sidecar recorded it, milliseconds since the epoch by its clock. It could not reach the kernel: the
+    action is durable here, not sealed yet, and sealed by itself once the kernel can be reached. Absent: what is answered is sealed.
+    """
     @_builtins.property
     def checks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Check]:
         """Every check, in order."""
@@ -1025,12 +1030,15 @@ class Verdict(_message.Message):
         changed: _abc.Mapping[_builtins.str, Global___Value] | None = ...,
         for_model: _builtins.str = ...,
         replayed: _builtins.bool = ...,
+        recorded_at_ms: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_recorded_at_ms", b"_recorded_at_ms", "recorded_at_ms", b"recorded_at_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "changed", b"changed", "checks", b"checks", "costs", b"costs", "for_model", b"for_model", "replayed", b"replayed", "sequence", b"sequence", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_recorded_at_ms", b"_recorded_at_ms", "approved", b"approved", "changed", b"changed", "checks", b"checks", "costs", b"costs", "for_model", b"for_model", "recorded_at_ms", b"recorded_at_ms", "replayed", b"replayed", "sequence", b"sequence", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__recorded_at_ms: _TypeAlias = _typing.Literal["recorded_at_ms"]  # noqa: Y015
+    _WhichOneofArgType__recorded_at_ms: _TypeAlias = _typing.Literal["_recorded_at_ms", b"_recorded_at_ms"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__recorded_at_ms) -> _WhichOneofReturnType__recorded_at_ms | None: ...
 
 Global___Verdict: _TypeAlias = Verdict  # noqa: Y015
 

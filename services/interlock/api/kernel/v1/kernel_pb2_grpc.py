@@ -276,7 +276,8 @@ class KernelServiceServicer:
 
     def Emergency(self, request, context):
         """Emergency records a registered emergency action, which is free and always allowed: Execute and Permit check it like any other. With
-        stop the kernel permits nothing more.
+        stop the kernel permits nothing more. Where the kernel cannot be reached the sidecar records it by itself (recorded_at_ms of the
+        verdict), and with stop lets nothing more of that kernel pass; of an action that it does not know: KERNEL_EMERGENCY_UNKNOWN_HERE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -89,7 +89,8 @@ class KernelServiceStub:
     """Return gives the unspent rest of a lease back. Refused after its expiry and the largest clock error (KERNEL_LEASE_EXPIRED)."""
     Emergency: _grpc.UnaryUnaryMultiCallable[_kernel_pb2.EmergencyRequest, _kernel_pb2.EmergencyResponse]
     """Emergency records a registered emergency action, which is free and always allowed: Execute and Permit check it like any other. With
-    stop the kernel permits nothing more.
+    stop the kernel permits nothing more. Where the kernel cannot be reached the sidecar records it by itself (recorded_at_ms of the
+    verdict), and with stop lets nothing more of that kernel pass; of an action that it does not know: KERNEL_EMERGENCY_UNKNOWN_HERE.
     """
     Watch: _grpc.UnaryStreamMultiCallable[_kernel_pb2.WatchRequest, _kernel_pb2.WatchResponse]
     """Watch streams the sealed records of a kernel from a place on, and those to come."""
@@ -155,7 +156,8 @@ class KernelServiceAsyncStub(KernelServiceStub):
     """Return gives the unspent rest of a lease back. Refused after its expiry and the largest clock error (KERNEL_LEASE_EXPIRED)."""
     Emergency: _aio.UnaryUnaryMultiCallable[_kernel_pb2.EmergencyRequest, _kernel_pb2.EmergencyResponse]  # type: ignore[assignment]
     """Emergency records a registered emergency action, which is free and always allowed: Execute and Permit check it like any other. With
-    stop the kernel permits nothing more.
+    stop the kernel permits nothing more. Where the kernel cannot be reached the sidecar records it by itself (recorded_at_ms of the
+    verdict), and with stop lets nothing more of that kernel pass; of an action that it does not know: KERNEL_EMERGENCY_UNKNOWN_HERE.
     """
     Watch: _aio.UnaryStreamMultiCallable[_kernel_pb2.WatchRequest, _kernel_pb2.WatchResponse]  # type: ignore[assignment]
     """Watch streams the sealed records of a kernel from a place on, and those to come."""
@@ -326,7 +328,8 @@ class KernelServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_kernel_pb2.EmergencyResponse, _abc.Awaitable[_kernel_pb2.EmergencyResponse]]:
         """Emergency records a registered emergency action, which is free and always allowed: Execute and Permit check it like any other. With
-        stop the kernel permits nothing more.
+        stop the kernel permits nothing more. Where the kernel cannot be reached the sidecar records it by itself (recorded_at_ms of the
+        verdict), and with stop lets nothing more of that kernel pass; of an action that it does not know: KERNEL_EMERGENCY_UNKNOWN_HERE.
         """
 
     @_abc_1.abstractmethod

@@ -3089,6 +3089,7 @@ class StepKernelRequest(_message.Message):
     HAVE_LINK_FIELD_NUMBER: _builtins.int
     SEALED_FIELD_NUMBER: _builtins.int
     SEALED_LINK_FIELD_NUMBER: _builtins.int
+    RECORDED_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     """Scope of the caller."""
     root_session_id: _builtins.str
@@ -3173,6 +3174,10 @@ class StepKernelRequest(_message.Message):
     def return_ticket(self) -> _kernel_pb2.ReturnTicketRequest:
         """Give a ticket back."""
 
+    @_builtins.property
+    def recorded(self) -> Global___RecordedEmergency:
+        """With emergency alone: where and when the action was recorded while the kernel could not be reached. Absent: it is asked for now."""
+
     def __init__(
         self,
         *,
@@ -3200,16 +3205,57 @@ class StepKernelRequest(_message.Message):
         have_link: _builtins.str = ...,
         sealed: _builtins.int = ...,
         sealed_link: _builtins.str = ...,
+        recorded: Global___RecordedEmergency | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "return_ticket", b"return_ticket", "rollback", b"rollback", "settle", b"settle", "ticket", b"ticket"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "recorded", b"recorded", "return_ticket", b"return_ticket", "rollback", b"rollback", "settle", b"settle", "ticket", b"ticket"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "have", b"have", "have_link", b"have_link", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "return_ticket", b"return_ticket", "rollback", b"rollback", "root_session_id", b"root_session_id", "scope", b"scope", "sealed", b"sealed", "sealed_link", b"sealed_link", "settle", b"settle", "ticket", b"ticket"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "ask", b"ask", "begin_saga", b"begin_saga", "claim", b"claim", "confirm", b"confirm", "describe", b"describe", "emergency", b"emergency", "end_saga", b"end_saga", "evaluate", b"evaluate", "execute", b"execute", "give_back", b"give_back", "have", b"have", "have_link", b"have_link", "lease", b"lease", "open", b"open", "open_child", b"open_child", "permit", b"permit", "recorded", b"recorded", "return_ticket", b"return_ticket", "rollback", b"rollback", "root_session_id", b"root_session_id", "scope", b"scope", "sealed", b"sealed", "sealed_link", b"sealed_link", "settle", b"settle", "ticket", b"ticket"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_ask: _TypeAlias = _typing.Literal["open", "describe", "evaluate", "execute", "permit", "confirm", "abort", "rollback", "lease", "give_back", "emergency", "begin_saga", "end_saga", "claim", "settle", "open_child", "ticket", "return_ticket"]  # noqa: Y015
     _WhichOneofArgType_ask: _TypeAlias = _typing.Literal["ask", b"ask"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_ask) -> _WhichOneofReturnType_ask | None: ...
 
 Global___StepKernelRequest: _TypeAlias = StepKernelRequest  # noqa: Y015
+
+@_typing.final
+class RecordedEmergency(_message.Message):
+    """RecordedEmergency is what a sidecar signed when it recorded an emergency action by itself. It becomes a part of the sealed record; a
+    kernel takes each number of a spool once, and none after a later one (KERNEL_EMERGENCY_PASSED).
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SPOOL_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    AT_MS_FIELD_NUMBER: _builtins.int
+    SIGNED_BY_FIELD_NUMBER: _builtins.int
+    SIGNATURE_FIELD_NUMBER: _builtins.int
+    spool: _builtins.str
+    """Id of the spool, 32 hex digits."""
+    number: _builtins.int
+    """Number in the spool, from 1, rising; below 2^53."""
+    at_ms: _builtins.int
+    """When it was recorded, milliseconds since the epoch by the sidecar's clock."""
+    signed_by: _builtins.str
+    """Name of the key that signed it: binding, or master- and its version."""
+    signature: _builtins.str
+    """HMAC-SHA256 over kernel, action, stop, child, key and what stands above, 64 hex digits."""
+    def __init__(
+        self,
+        *,
+        spool: _builtins.str = ...,
+        number: _builtins.int = ...,
+        at_ms: _builtins.int = ...,
+        signed_by: _builtins.str = ...,
+        signature: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "number", b"number", "signature", b"signature", "signed_by", b"signed_by", "spool", b"spool"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordedEmergency: _TypeAlias = RecordedEmergency  # noqa: Y015
 
 @_typing.final
 class StepKernelResponse(_message.Message):

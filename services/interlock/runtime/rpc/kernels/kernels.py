@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
@@ -24,6 +24,10 @@ from interlock.runtime.rpc.kernels.gathering import Answer, Gathering, Passing
 from interlock.runtime.rpc.kernels.sealing import NONE_IN_HAND, InHand, Sealing
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
+
+if TYPE_CHECKING:
+    from interlock.domain.kernel.emergency import EmergencyEntry
+    from interlock.runtime.rpc.kernels.emergencies import Emergencies, KernelOwner
 
 log = structlog.get_logger()
 
@@ -50,15 +54,24 @@ _OF_THE_WHOLE = _LOST | {"KERNEL_CHAIN_CONFLICT"}
 class Kernels:
     """Kernels of the callers of one process."""
 
-    def __init__(self, settings: Settings, peers: Peers) -> None:
-        self._settings, self._peers = settings, peers
+    def __init__(self, settings: Settings, peers: Peers, *, emergencies: bool = False) -> None:
+        """With *emergencies* what is recorded in this process's folder stands, and emergency actions are recorded there (T8)."""
+        self._settings, self._peers, self._records = settings, peers, emergencies
+        self._emergencies: Emergencies | None = None
         self._sealing = Sealing(peers.audit, peers.session)
         self._gathering = Gathering(self._decide)
         self._restoring: dict[str, asyncio.Task[bool]] = {}
 
     async def close(self) -> None:
         """End what goes on behind the answers."""
+        if self._emergencies:
+            await self._emergencies.close()
         await self._sealing.close()
+
+    def resume(self) -> None:
+        """Seal what an earlier process of this folder recorded, in the background."""
+        if (self._settings.emergency_dir or self._settings.state_dir / "emergencies").is_dir():
+            self._here().look()
 
     async def ask(self, scope: str, token: str, what: str, request: Any) -> session_pb2.StepKernelResponse:
         """Return the answer to what is asked; everything that it rests on is sealed.
@@ -66,18 +79,85 @@ class Kernels:
         *token* is that of a session, whose tree the kernel belongs to, or empty. Refused with the reasons of docs/kernel.md, and
         with KERNEL_UNSETTLED where the call could not be settled: asked again under its key it is done once at most.
         """
-        return await self.ask_in(scope, await self._root(scope, token), what, request)
+        if not self._records:
+            return await self.ask_in(scope, await self._root(scope, token), what, request)
+        if what == "emergency":
+            return await self._emergency(scope, token, request)
+        return await self._learned(scope, token, await self._root(scope, token), what, request)
+
+    async def _learned(self, scope: str, token: str, root: str, what: str, request: Any) -> session_pb2.StepKernelResponse:  # fmt: skip
+        from interlock.runtime.rpc.kernels.emergencies import KernelOwner
+
+        found = await self.ask_in(scope, root, what, request)
+        await self._here().learn(KernelOwner(scope, root, request.kernel), token, what, request, found)
+        return found
+
+    async def _emergency(self, scope: str, token: str, request: Any) -> session_pb2.StepKernelResponse:
+        """Have an emergency action decided and sealed; recorded here where the kernel cannot be reached in time."""
+        from interlock.runtime.rpc.kernels.emergencies import unreachable
+
+        root: str | None = None
+        try:
+            async with asyncio.timeout(self._settings.emergency_reach_s):
+                root = await self._root(scope, token)
+                return await self._learned(scope, token, root, "emergency", request)
+        except TimeoutError:
+            pass
+        except Refused as refused:
+            if not unreachable(refused):
+                raise
+        verdict = await self._here().record(scope, token, root, request)
+        return session_pb2.StepKernelResponse(verdict=verdict)
+
+    def _here(self) -> Emergencies:
+        """Return what is recorded here. Imported on use, as the rules of kernels are."""
+        if self._emergencies is None:
+            from interlock.runtime.rpc.kernels.emergencies import Emergencies
+
+            self._emergencies = Emergencies(self._settings, self._append, self._described)
+        return self._emergencies
+
+    async def _append(self, entry: EmergencyEntry) -> kernel_pb2.Verdict:
+        """Have an action decided and sealed that was recorded here."""
+        step = session_pb2.StepKernelRequest(scope=entry.scope, root_session_id=entry.root)
+        step.emergency.CopyFrom(
+            kernel_pb2.EmergencyRequest(
+                kernel=entry.kernel, action=entry.action, stop=entry.stop, key=entry.key, child=entry.child
+            )
+        )
+        step.recorded.CopyFrom(
+            session_pb2.RecordedEmergency(
+                spool=entry.spool, number=entry.number, at_ms=entry.at_ms, signed_by=entry.signed_by, signature=entry.signature
+            )
+        )  # fmt: skip
+        return (await self._stepped(entry.kernel_id, step)).verdict
+
+    async def _described(self, owner: KernelOwner) -> object:
+        return await self._learned(
+            owner.scope, "", owner.root, "describe", kernel_pb2.DescribeRequest(kernel=owner.kernel)
+        )
 
     async def ask_in(self, scope: str, root: str, what: str, request: Any) -> session_pb2.StepKernelResponse:
         """Return the same for the kernel of a scope, or of the tree of a root where one is named: for an operator, without a token."""
         step = session_pb2.StepKernelRequest(scope=scope, root_session_id=root)
         getattr(step, what).CopyFrom(request)
         kernel_id = _id_of(scope, step.root_session_id, request.kernel)
+        if not self._records:
+            return await self._asked(kernel_id, what, step)
+        here = self._here()
+        await here.before(kernel_id, what, request)
+        found = await self._asked(kernel_id, what, step)
+        here.after(kernel_id, what, request)
+        return found
 
+    async def _asked(self, kernel_id: str, what: str, step: session_pb2.StepKernelRequest) -> session_pb2.StepKernelResponse:  # fmt: skip
         if what == "describe":
             return await self._with_the_chain(kernel_id, partial(self._alone, kernel_id, step))
         if what in _READING:
             return await self._alone(kernel_id, step, Deadline(self._settings.request_timeout_s))
+        return await self._stepped(kernel_id, step)
+
+    async def _stepped(self, kernel_id: str, step: session_pb2.StepKernelRequest) -> session_pb2.StepKernelResponse:
         for _ in range(TRIES):
             found = await self._gathering.step(kernel_id, step, Deadline(self._settings.request_timeout_s))
             if not found.full:  # else the next try tells the store what is sealed by now

@@ -60,10 +60,11 @@ def simulate(  # noqa: PLR0917 - typer's options
             with calls_of(url) as calls:
                 records = _fetched(calls, name)
         found = simulated(records, changes, LANGUAGE)
+        before = [number for number, _, data in records if "recorded" in data]
     if output is Format.JSON:
-        print_json(_told(name, found))
+        print_json(_told(name, found) | {"recorded_emergencies": before})
     else:
-        _print(found)
+        _print(found, len(before))
     raise typer.Exit(NEGATIVE if found.differs else OK)
 
 
@@ -134,7 +135,7 @@ def _figures(one: Resource) -> dict[str, str]:
     return {f"{name}_micros": str(value) for name, value in names.items()}
 
 
-def _print(found: Simulated) -> None:
+def _print(found: Simulated, recorded: int) -> None:
     rejected = [one for one in found.differs if not one.approved]
     lines = [
         f"{found.records} records: {len(rejected)} would have been rejected, {len(found.differs) - len(rejected)} approved"
@@ -146,6 +147,8 @@ def _print(found: Simulated) -> None:
         )
     if found.left_out:
         lines.append(f"not decided again: {len(found.left_out)} records")
+    if recorded:
+        lines.append(f"recorded while the kernel could not be reached: {recorded} emergency actions")
     rows: list[tuple[str, ...]] = [("resource", "", "limit", "spent", "refunded", "left")]
     for name in found.recorded:
         rows += [_row(name, "recorded", found.recorded[name]), _row(name, "simulated", found.simulated[name])]
