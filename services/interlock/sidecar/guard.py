@@ -142,14 +142,14 @@ class Guard:
 
         Its place in the dpe is taken before anything is begun, and given back once no answer is left to be judged.
         """
-        own = run.place_id == ""
-        if own:
-            run.place_id = await self._places.take(run.deadline, run.call.caller.sharing)
-        try:
+        if run.place_id:
             admitted, decided = await self._judged(run)
-        finally:
-            if own:
-                self._places.give_back(run.place_id)
+        elif run.brings_answer:
+            with self._places.taken_by_analysis(run.call.caller.sharing):
+                admitted, decided = await self._judged(run)
+        else:
+            async with self.placed(run.call.caller, run.deadline) as run.place_id:
+                admitted, decided = await self._judged(run)
         sealed = await self._closing.seal(run, admitted, decided)
         settled = await self._closing.settle(run, admitted, sealed)
         return await self._closing.release(run, admitted, settled)

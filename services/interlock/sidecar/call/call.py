@@ -109,6 +109,11 @@ class Run:
     under_way: int = 0
     """Provider calls under way; several summaries are made at once."""
 
+    @property
+    def brings_answer(self) -> bool:
+        """Whether the call brings its answer: no provider is asked, and its one analysis takes a place by itself."""
+        return not self.call.body and not self.place_id
+
     def leave(self) -> None:
         """Note that the caller has left. Only a provider's work is cut short: an answer that exists is charged."""
         self.caller_left = True
