@@ -103,7 +103,7 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
     direct, recovery, peers = _peers(settings, mesh)
     effects = SettlementEffects(peers)
     leases = Leases(peers, effects)
-    agents, policies = CallerAgents(settings, peers.policy), Policies(peers.policy)
+    agents, policies = CallerAgents(settings, peers.policy), Policies(peers.policy, keep_s=settings.agent_cache_s)
     starter, delegations = SessionStarter(settings, peers, policies, recovery), Delegations(peers, recovery)
     reader, keys = binding_reader(settings), await _callers(settings, peers)
     admission = Admission(
