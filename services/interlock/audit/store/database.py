@@ -22,11 +22,6 @@ READ_TIMEOUT_S = 5.0
 """Readers wait only while a writer recovers its write-ahead log."""
 
 _MIGRATIONS = importlib.resources.files("interlock.audit") / "sql" / "sqlite"
-WAL_PAGES = 4_000
-"""Pages of the write-ahead log, 16 MiB, after which they are copied into the database file. A commit changes some thirty pages, many of
-them those of the commit before it: what is copied seldom is copied once for many commits.
-"""
-
 _BOOTSTRAP = (
     "CREATE TABLE IF NOT EXISTS schema_migrations"
     " (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"
@@ -51,7 +46,6 @@ def open_writer(path: Path, *, create: bool, clock: Clock, busy_timeout_s: float
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA secure_delete = ON")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
         # What undoes one request of a transaction goes into memory: otherwise each transaction opens and deletes a file for it.
         connection.execute("PRAGMA temp_store = MEMORY")
         _migrate(connection, clock)
