@@ -35,6 +35,7 @@ from interlock.sidecar.apis.chat_completions import ChatCompletions
 from interlock.sidecar.apis.completions.adapter import Completions
 from interlock.sidecar.apis.messages.adapter import Messages
 from interlock.sidecar.apis.responses.adapter import Responses
+from interlock.sidecar.call.ahead import ReadAhead
 from interlock.sidecar.call.binding import binding_reader
 from interlock.sidecar.call.prices import prices_from
 from interlock.sidecar.call.spending import ModelSpending
@@ -112,7 +113,8 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
     )  # fmt: skip
     kernels, closing = Kernels(settings, direct), Closing(settings, peers, effects, leases, recovery, base_url)
     spending, tools = _spending(settings, peers), _tools(settings, kernels)
-    guard = Guard(settings, peers, admission, leases, closing, tools=tools, spending=spending)
+    ahead = ReadAhead(direct.audit, settings.compared_windows) if mesh.is_remote else None
+    guard = Guard(settings, peers, admission, leases, closing, tools=tools, spending=spending, ahead=ahead)
     upstream, sessions = Upstream(settings), Sessions(settings, peers, recovery, agents, starter, delegations)
     front = Front(
         settings=settings,
