@@ -105,14 +105,15 @@ class _Watch:
     current: _Watch | None = None
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self.loop = loop
         self._limits: deque[Limit] = deque()
         self._timer: asyncio.TimerHandle | None = None
+        self._rings = 0.0
 
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop) -> _Watch:
         """Return the watch of *loop*. The one of another loop goes on with what it has."""
-        if cls.current is None or cls.current._loop is not loop:
+        if cls.current is None or cls.current.loop is not loop:
             cls.current = cls(loop)
         return cls.current
 
@@ -126,12 +127,20 @@ class _Watch:
         while limits and limits[0].task is None:
             limits.popleft()
         limits.append(limit)
-        if self._timer is None:
-            self._timer = self._loop.call_at(limit.end, self._tick)
+        if (
+            self._timer is None or limit.end < self._rings
+        ):  # the timer may be that of a longer limit, which has been left
+            self._set(limit.end)
         return True
 
+    def _set(self, end: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._rings = self.loop.call_at(end, self._tick), end
+
     def _tick(self) -> None:
-        now = self._loop.time()
+        now, self._timer = self.loop.time(), None
         while self._limits and (self._limits[0].task is None or self._limits[0].end <= now):
             self._limits.popleft().expire()
-        self._timer = self._loop.call_at(self._limits[0].end, self._tick) if self._limits else None
+        if self._limits:
+            self._set(self._limits[0].end)
