@@ -58,10 +58,11 @@ class Readers:
         self._asked.put(asked)
         try:
             found: T = await asked.future
-            return found
         except StoreFailed:
             await self._appender.probe()
             raise
+        else:
+            return found
         finally:
             self.running -= 1
 
@@ -70,7 +71,8 @@ class Readers:
         self._closed = True
         for _ in self._threads:
             self._asked.put(None)
-        await asyncio.to_thread(lambda: [thread.join() for thread in self._threads])
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
 
     def _read(self) -> None:
         while (asked := self._asked.get()) is not None:
