@@ -148,8 +148,8 @@ class Guard:
         """
         if run.place_id:
             admitted, decided = await self._judged(run)
-        elif run.brings_answer:
-            with self._places.taken_by_analysis(run.call.caller.sharing):
+        elif run.place_for is not None:
+            with self._places.taken_by_analysis(run.place_for):
                 admitted, decided = await self._judged(run)
         else:
             async with self.placed(run.call.caller, run.deadline) as run.place_id:

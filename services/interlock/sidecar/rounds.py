@@ -192,9 +192,8 @@ class Rounds:
         begun = time.perf_counter()
         request = requests.to_analyse(
             self._admitted, self._context, produced.answer.outputs, prior=self._prior,
-            domain=self._settings.ai_domain, flow_remediation=flow_remediation,
+            domain=self._settings.ai_domain, flow_remediation=flow_remediation, place_for=self._run.place_for,
             grounding_mode=self._call.asked.grounding_mode or self._settings.grounding_mode, place_id=self._run.place_id,
-            place_for=self._call.caller.sharing if self._run.brings_answer else None,
         )  # fmt: skip
         with span("crp.analyse"):
             report = await self._peers.dpe.analyze(request, self._run.deadline)

@@ -113,9 +113,9 @@ class Run:
     """Provider calls under way; several summaries are made at once."""
 
     @property
-    def brings_answer(self) -> bool:
-        """Whether the call brings its answer: no provider is asked, and its one analysis takes a place by itself."""
-        return not self.call.body and not self.place_id
+    def place_for(self) -> str | None:
+        """Whom the analysis takes a place for by itself: that of an answer that the call brings, for which no provider is asked."""
+        return None if self.call.body or self.place_id else self.call.caller.sharing
 
     def leave(self) -> None:
         """Note that the caller has left. Only a provider's work is cut short: an answer that exists is charged."""
