@@ -22,6 +22,9 @@ from tests.support.sidecar.sidecar import reason_of, token_of
 
 pytestmark = pytest.mark.req("ATT-4")
 
+LIMITS = {"rpc_timeout_s": 60, "request_timeout_s": 120}
+"""So long that nothing ends here because its time is over."""
+
 
 @dataclass
 class Watched:
@@ -34,6 +37,10 @@ class Watched:
     reading: asyncio.Event = field(default_factory=asyncio.Event)
     before_opening: Any = None
     """What the session service waits for before it opens a window."""
+    held: asyncio.Event | None = None
+    """What each reading waits for."""
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when nobody waits for a reading any more."""
     broken: bool = False
     """Whether the log says that the chain does not verify."""
 
@@ -60,6 +67,12 @@ async def far(tmp_path, monkeypatch):
     async def get_contents(self, request, context):
         watched.read.append(list(request.window_ids))
         watched.reading.set()
+        if watched.held is not None:
+            try:
+                await watched.held.wait()
+            except asyncio.CancelledError:
+                watched.left.set()
+                raise
         if watched.broken:
             broken = conflict("CHAIN_BROKEN", "the chain does not verify")
             return audit_pb2.GetContentsResponse(refusal=to_message(broken))
@@ -68,7 +81,7 @@ async def far(tmp_path, monkeypatch):
     monkeypatch.setattr(SessionServicer, "OpenWindow", open_window)
     monkeypatch.setattr(AuditServicer, "GetContents", get_contents)
     with RunningProvider(provider) as served:
-        async with bent_sidecar(tmp_path, served.base_url, compared_windows=2) as bent:
+        async with bent_sidecar(tmp_path, served.base_url, compared_windows=2, **LIMITS) as bent:
             watched = Watched(bent, provider)
             yield watched
 
@@ -132,6 +145,23 @@ async def test_a_token_that_is_presented_again_is_read_for_once(far):
 
     assert replayed.status_code == 409
     assert len(far.read) == 1
+
+
+async def test_a_call_whose_window_is_refused_leaves_no_reading_behind(far):
+    """The log is told that nobody waits for it any more."""
+    first = await far.chat("First.")
+    far.held = asyncio.Event()
+
+    async def refuse():
+        await far.reading.wait()
+        raise LookupError("no window is opened")
+
+    far.before_opening = refuse
+    refused = await far.chat("Second.", first)
+    async with asyncio.timeout(5):
+        await far.left.wait()
+
+    assert refused.status_code >= 500
 
 
 async def test_a_chain_that_does_not_verify_refuses_the_call_before_the_provider_is_asked(far):

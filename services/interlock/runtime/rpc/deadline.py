@@ -127,9 +127,8 @@ class _Watch:
         while limits and limits[0].task is None:
             limits.popleft()
         limits.append(limit)
-        if (
-            self._timer is None or limit.end < self._rings
-        ):  # the timer may be that of a longer limit, which has been left
+        # The timer may be that of a longer limit, which has been left.
+        if self._timer is None or limit.end < self._rings:
             self._set(limit.end)
         return True
 

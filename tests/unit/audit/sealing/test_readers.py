@@ -96,4 +96,5 @@ async def test_closing_ends_what_runs_and_begins_nothing(appender):
 
     assert await asyncio.gather(*running) == ["read"] * 3 * READERS
     with pytest.raises(Refused, match="AUDIT_CLOSING"):
-        await readers.run(lambda: "late")
+        async with asyncio.timeout(5):
+            await readers.run(lambda: "late")
