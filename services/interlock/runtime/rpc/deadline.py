@@ -54,7 +54,7 @@ async def retry_idempotent(attempt: Callable[[], Awaitable[A]]) -> A:
     return await attempt()
 
 
-class Limit:
+class TimeLimit:
     """Cancels its block after so many seconds, which then raises ``TimeoutError``, as ``asyncio.timeout`` does. ``None``: never.
 
     A timer for each block is what costs most there, and a governed call has eight. Blocks of one limit end in the order in which they
@@ -106,7 +106,7 @@ class _Watch:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._limits: deque[Limit] = deque()
+        self._limits: deque[TimeLimit] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._rings = 0.0
 
@@ -117,7 +117,7 @@ class _Watch:
             cls.current = cls(loop)
         return cls.current
 
-    def takes(self, limit: Limit) -> bool:
+    def takes(self, limit: TimeLimit) -> bool:
         """Watch *limit*; not if it ends before one that is watched."""
         limits = self._limits
         while limits and limits[-1].task is None:

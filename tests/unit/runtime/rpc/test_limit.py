@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from interlock.runtime.rpc.deadline import Limit
+from interlock.runtime.rpc.deadline import TimeLimit
 
 pytestmark = pytest.mark.req("SVC-4")
 
@@ -17,7 +17,7 @@ async def ends(seconds: float) -> str:
     """How a block ends that would wait for ever; one whose limit nobody watches is not expired when the test ends it."""
     try:
         async with asyncio.timeout(5):
-            with Limit(seconds) as limit:
+            with TimeLimit(seconds) as limit:
                 await asyncio.Event().wait()
     except TimeoutError:
         return f"expired {limit.expired}"
@@ -35,7 +35,7 @@ async def test_a_block_that_waits_too_long_is_ended():
 async def test_a_block_that_ends_in_time_is_left_alone():
     """Nothing of it comes later, with a limit and without one."""
     for seconds in (SHORT, None):
-        with Limit(seconds) as limit:
+        with TimeLimit(seconds) as limit:
             await asyncio.sleep(0)
         await asyncio.sleep(2 * SHORT)
         assert not limit.expired
@@ -52,7 +52,7 @@ async def test_every_one_of_many_blocks_is_ended():
 
 async def test_a_short_limit_is_watched_beside_a_long_one_that_began_before():
     """It does not wait for the timer of the long one."""
-    with Limit(LONG):
+    with TimeLimit(LONG):
         assert await ends(SHORT) == "expired True"
         blocks = [asyncio.create_task(ends(seconds)) for seconds in (3 * SHORT, SHORT, 2 * SHORT)]
         assert set(await asyncio.gather(*blocks)) == {"expired True"}
@@ -60,7 +60,7 @@ async def test_a_short_limit_is_watched_beside_a_long_one_that_began_before():
 
 async def test_a_short_limit_is_watched_after_a_long_one_that_was_left():
     """The timer that the long one leaves behind is too late for it."""
-    with Limit(LONG):
+    with TimeLimit(LONG):
         await asyncio.sleep(0)
 
     assert await ends(SHORT) == "expired True"
@@ -68,10 +68,10 @@ async def test_a_short_limit_is_watched_after_a_long_one_that_was_left():
 
 async def test_a_block_within_a_block_ends_by_the_shorter_limit():
     """The outer one goes on, or ends both."""
-    with Limit(LONG) as outer:
+    with TimeLimit(LONG) as outer:
         assert await ends(SHORT) == "expired True"
         assert not outer.expired
-    with pytest.raises(TimeoutError), Limit(SHORT) as outer:
+    with pytest.raises(TimeoutError), TimeLimit(SHORT) as outer:
         await ends(LONG)
     assert outer.expired
 
@@ -98,7 +98,7 @@ async def test_a_task_cancelled_as_its_limit_ends_stays_cancelled():
 
 async def test_an_error_of_the_block_comes_out_as_it_is():
     """A limit hides nothing."""
-    with pytest.raises(LookupError), Limit(SHORT):
+    with pytest.raises(LookupError), TimeLimit(SHORT):
         raise LookupError
 
 
