@@ -86,7 +86,8 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
     ) -> dpe_pb2.AnalyzeResponse:
         """Run the pipeline over all outputs of one dispatch."""
         work = self._pipeline.analyse(read_request(request))
-        report = await self._in_time(work, context, request.place_id)
+        place_for = request.place_for if request.HasField("place_for") else None
+        report = await self._in_time(work, context, request.place_id, place_for)
         log.info(
             "dpe.analyzed",
             session_id=request.session_id,
@@ -119,12 +120,14 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         pipeline = self._pipeline
         return describe(pipeline.calibration, self._models(), weights=pipeline.quality_weights, method=pipeline.method)
 
-    async def _in_time(self, work: Coroutine[Any, Any, T], context: Any, place_id: str) -> T:
+    async def _in_time(
+        self, work: Coroutine[Any, Any, T], context: Any, place_id: str, place_for: str | None = None
+    ) -> T:
         """Return the result of *work*, in turns with others and within the deadline. A model that fails is recorded."""
         limit_s = self._limit(context)
         deadline.set(asyncio.get_running_loop().time() + limit_s)
         try:
-            with self._places.judging(place_id) as who, analysing(who):
+            with self._places.judging(place_id, place_for) as who, analysing(who):
                 async with asyncio.timeout(limit_s):
                     return await work
         except TimeoutError:

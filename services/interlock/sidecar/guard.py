@@ -31,6 +31,7 @@ from interlock.sidecar.admission import bindings
 from interlock.sidecar.admission.admission import Admission, Admitted
 from interlock.sidecar.admission.agents import check_strategy
 from interlock.sidecar.admission.places import Places
+from interlock.sidecar.call.ahead import ReadAhead
 from interlock.sidecar.call.call import Call, Run
 from interlock.sidecar.call.spending import ModelSpending
 from interlock.sidecar.closing import Closing, Governed
@@ -74,13 +75,16 @@ class Guard:
         *,
         tools: ToolCalls,
         spending: ModelSpending,
+        ahead: ReadAhead | None = None,
     ) -> None:
+        """*ahead* reads earlier answers while a window is opened, where that saves time."""
         self._settings, self._peers, self._spending = settings, peers, spending
         self._admission, self._leases, self._closing, self._tools = admission, leases, closing, tools
         self._running: set[asyncio.Task[Governed]] = set()
         self._in_flight: dict[str, int] = {}
         """Calls by who they are of."""
         self._places = Places(peers.dpe)
+        self._ahead = ahead
 
     def placed(self, caller: Caller, deadline: Deadline) -> AbstractAsyncContextManager[str]:
         """Hold a place in the dpe for a whole of several windows. Refused with OVERLOADED while there is none."""
@@ -142,22 +146,26 @@ class Guard:
 
         Its place in the dpe is taken before anything is begun, and given back once no answer is left to be judged.
         """
-        own = run.place_id == ""
-        if own:
-            run.place_id = await self._places.take(run.deadline, run.call.caller.sharing)
-        try:
+        if run.place_id:
             admitted, decided = await self._judged(run)
-        finally:
-            if own:
-                self._places.give_back(run.place_id)
+        elif run.place_for is not None:
+            with self._places.taken_by_analysis(run.place_for):
+                admitted, decided = await self._judged(run)
+        else:
+            async with self.placed(run.call.caller, run.deadline) as run.place_id:
+                admitted, decided = await self._judged(run)
         sealed = await self._closing.seal(run, admitted, decided)
         settled = await self._closing.settle(run, admitted, sealed)
+        if self._ahead is not None:
+            self._ahead.expect(run.call.scope, settled.settlement.token, admitted.opened)
         return await self._closing.release(run, admitted, settled)
 
     async def _judged(self, run: Run) -> tuple[Admitted, DecidedAnswer]:
         """Admit a call and take it to the decision about its last answer."""
         with span("crp.admit"):
             call = run.call
+            if self._ahead is not None and call.asked.session_token:
+                run.ahead = self._ahead.begin(call.scope, call.asked.session_token, run.deadline)
             admitted = await self._admission.admit(call.caller, call.asked, call.reply, run.deadline, call.binding)
         if call.shape:  # only who knows of CRP asks for a whole of several windows: none of them is only watched
             admitted = replace(admitted, observed=False)
@@ -204,6 +212,8 @@ class Guard:
             outcome = governed.refusal.reason if governed.refusal else "DELIVERED"
             return governed
         finally:
+            if run.ahead is not None:
+                run.ahead.drop()
             took_s = time.perf_counter() - run.started
             OVERHEAD.observe(max(0.0, took_s - run.model_s), exemplar())
             _write_line(run, governed, outcome, took_s)

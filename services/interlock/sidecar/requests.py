@@ -97,6 +97,7 @@ def to_analyse(
     *,
     grounding_mode: str = "",
     place_id: str = "",
+    place_for: str | None = None,
     prior: Sequence[dpe_pb2.PriorWindow],
     domain: str,
     flow_remediation: str,
@@ -125,6 +126,7 @@ def to_analyse(
         earlier_facts=envelope.earlier_facts,
         consumed=context.consumed,
         place_id=place_id,
+        place_for=place_for,
     )
 
 

@@ -192,7 +192,7 @@ class Rounds:
         begun = time.perf_counter()
         request = requests.to_analyse(
             self._admitted, self._context, produced.answer.outputs, prior=self._prior,
-            domain=self._settings.ai_domain, flow_remediation=flow_remediation,
+            domain=self._settings.ai_domain, flow_remediation=flow_remediation, place_for=self._run.place_for,
             grounding_mode=self._call.asked.grounding_mode or self._settings.grounding_mode, place_id=self._run.place_id,
         )  # fmt: skip
         with span("crp.analyse"):

@@ -35,6 +35,7 @@ from interlock.sidecar.apis.chat_completions import ChatCompletions
 from interlock.sidecar.apis.completions.adapter import Completions
 from interlock.sidecar.apis.messages.adapter import Messages
 from interlock.sidecar.apis.responses.adapter import Responses
+from interlock.sidecar.call.ahead import ReadAhead
 from interlock.sidecar.call.binding import binding_reader
 from interlock.sidecar.call.prices import prices_from
 from interlock.sidecar.call.spending import ModelSpending
@@ -104,7 +105,7 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
     direct, recovery, peers = _peers(settings, mesh)
     effects = SettlementEffects(peers)
     leases = Leases(peers, effects)
-    agents, policies = CallerAgents(settings, peers.policy), Policies(peers.policy)
+    agents, policies = CallerAgents(settings, peers.policy), Policies(peers.policy, keep_s=settings.agent_cache_s)
     starter, delegations = SessionStarter(settings, peers, policies, recovery), Delegations(peers, recovery)
     reader, keys = binding_reader(settings), await _callers(settings, peers)
     admission = Admission(
@@ -113,7 +114,8 @@ async def open_sidecar(settings: Settings, mesh: Mesh, readiness: Ready, *, deci
     )  # fmt: skip
     kernels, closing = _kernels(settings, direct), Closing(settings, peers, effects, leases, recovery, base_url)
     spending, tools = _spending(settings, peers), _tools(settings, kernels, peers)
-    guard = Guard(settings, peers, admission, leases, closing, tools=tools, spending=spending)
+    ahead = ReadAhead(direct.audit, settings.compared_windows) if mesh.is_remote else None
+    guard = Guard(settings, peers, admission, leases, closing, tools=tools, spending=spending, ahead=ahead)
     upstream, sessions = Upstream(settings), Sessions(settings, peers, recovery, agents, starter, delegations)
     front = Front(
         settings=settings,

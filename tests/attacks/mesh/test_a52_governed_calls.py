@@ -193,6 +193,7 @@ async def test_a52_an_empty_policy_does_not_take_the_callers_policy_away(bent):
     try:
         halted = await chat(bent, **{"crp-safety-policy": "halt-on HIGH"})
         bent.proxies["policy"].bends["Resolve"] = BENDS["empty"]
+        await asyncio.sleep(CACHED_S * 2)  # the good answer is not used any more
         refused = await chat(bent, **{"crp-safety-policy": "halt-on HIGH"})
     finally:
         bent.heal()

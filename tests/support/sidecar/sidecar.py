@@ -86,6 +86,8 @@ class DpeDouble(dpe_pb2_grpc.DpeServiceServicer):
     reserved: int = 0
     kept: int = 0
     """Times that a place which was held was kept for longer."""
+    turned_away: int = 0
+    """Analyses that found no place of their own."""
 
     @answers_refusals(dpe_pb2.ReservePlaceResponse)
     async def ReservePlace(self, request, _context):
@@ -105,6 +107,9 @@ class DpeDouble(dpe_pb2_grpc.DpeServiceServicer):
 
     @answers_refusals(dpe_pb2.AnalyzeResponse)
     async def Analyze(self, request, _context):
+        if request.HasField("place_for") and len(self.places) >= self.most_places:
+            self.turned_away += 1
+            raise Refused(Kind.EXHAUSTED, "OVERLOADED", "no place is free", retry_after_ms=1700)
         self.asked.append(request)
         if self.gate is not None:
             await self.gate()

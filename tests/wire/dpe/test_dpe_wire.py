@@ -396,6 +396,22 @@ async def test_a_place_is_taken_used_and_given_back_over_the_wire(stub):
 
 
 @pytest.mark.finding("F-20")
+async def test_an_analysis_may_take_a_place_of_its_own(stub):
+    """It is refused while all are held, and judged when one is free; it holds none afterwards."""
+    places: list[str] = []
+    while not (given := await stub.ReservePlace(dpe_pb2.ReservePlaceRequest(lease_ms=60_000))).HasField("refusal"):
+        places.append(given.place_id)
+    refused = await stub.Analyze(asked(TOWER[0], place_for=""))
+    for place in places:
+        await stub.ReleasePlace(dpe_pb2.ReleasePlaceRequest(place_id=place))
+    judged = [await report(stub, TOWER[0], place_for="caller") for _ in range(2 * len(places))]
+
+    assert (refused.refusal.reason, refused.refusal.kind) == ("OVERLOADED", common_pb2.REFUSAL_KIND_EXHAUSTED)
+    assert refused.refusal.retry_after_ms > 0
+    assert {one.claims_total for one in judged} == {1}
+
+
+@pytest.mark.finding("F-20")
 @pytest.mark.parametrize("lease_ms", [0, -1, 900_001])
 async def test_a_lease_has_an_end(stub, lease_ms):
     """None that never ends may be asked for."""

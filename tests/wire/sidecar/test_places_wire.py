@@ -53,20 +53,65 @@ async def test_without_a_place_nobody_asks_the_provider(sidecar, provider, dpe, 
     assert (provider.received, dpe.asked) == ([], [])
 
 
+async def overloaded(call) -> Refused:
+    """The refusal of a call over gRPC, which says when to come again."""
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await call
+    assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    refused = from_rpc_error(raised.value, "sidecar")
+    assert refused.reason == "OVERLOADED"
+    assert 0 < refused.retry_after_ms <= 1700
+    return refused
+
+
 async def test_the_same_over_grpc(sidecar, provider, dpe):
     """The status has RetryInfo, for a text that the caller brings too."""
     dpe.most_places = 0
-    for call in (
-        lambda: sidecar.stub.Dispatch(sidecar_pb2.DispatchRequest(chat_request=json.dumps(BODY).encode())),
-        lambda: sidecar.stub.Check(sidecar_pb2.CheckRequest(text="A text.")),
-    ):
-        with pytest.raises(grpc.aio.AioRpcError) as raised:
-            await call()
-        refused = from_rpc_error(raised.value, "sidecar")
-        assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert refused.reason == "OVERLOADED"
-        assert 0 < refused.retry_after_ms <= 1700
+    await overloaded(sidecar.stub.Dispatch(sidecar_pb2.DispatchRequest(chat_request=json.dumps(BODY).encode())))
+    await overloaded(sidecar.stub.Check(sidecar_pb2.CheckRequest(text="A text.")))
     assert (provider.received, dpe.asked) == ([], [])
+
+
+def checking(text: str, token: str = "") -> sidecar_pb2.CheckRequest:
+    return sidecar_pb2.CheckRequest(text=text, context=sidecar_pb2.CallContext(session_token=token))
+
+
+async def test_the_analysis_of_a_brought_answer_takes_its_place_itself(sidecar, dpe):
+    """For its caller, without a call before it and one after it: no provider is asked, so that nobody pays in vain."""
+    dpe.most_places = 1
+    await sidecar.stub.Check(checking("A text."))
+    await sidecar.chat()
+
+    brought, asked_for = dpe.asked
+    assert (brought.place_id, brought.place_for) == ("", "anonymous")
+    assert (asked_for.place_id, asked_for.HasField("place_for")) == ("place_1", False)
+    assert dpe.reserved == 1
+
+
+async def test_a_brought_answer_that_found_no_place_leaves_nothing_behind(sidecar, dpe):
+    """Its lease is given back and nothing is charged: the same token goes on once there is room."""
+    first = (await sidecar.stub.Check(checking("A text."))).outcome
+    dpe.most_places = 0
+    await overloaded(sidecar.stub.Check(checking("CRITICAL", first.session_token)))
+    dpe.most_places = 10
+    await asyncio.sleep(0.12)
+    second = (await sidecar.stub.Check(checking("Another text.", first.session_token))).outcome
+
+    assert second.session_id == first.session_id
+    assert second.safety_budget_micros == first.safety_budget_micros
+    assert second.headers["CRP-Context-Window"].startswith("2/")
+
+
+async def test_the_next_brought_answers_of_a_caller_begin_nothing(sidecar, dpe):
+    """What was refused a moment ago is refused again before a session is begun, as where a provider would be asked."""
+    dpe.most_places = 0
+    await overloaded(sidecar.stub.Check(checking("A text.")))
+    for _ in range(3):
+        await overloaded(sidecar.stub.Check(checking("A text.")))
+    refused = await sidecar.chat()
+
+    assert (refused.status_code, reason_of(refused)) == (429, "OVERLOADED")
+    assert (dpe.turned_away, dpe.reserved) == (1, 0)
 
 
 async def test_a_batch_is_refused_item_by_item(sidecar, provider, dpe):

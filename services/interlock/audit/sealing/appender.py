@@ -68,8 +68,14 @@ class Appender:
                 raise exhausted("AUDIT_QUEUE_FULL", "too many writes are waiting; try again")
             self._waiting.append(request)
             self._bytes += size
-            self._changed.notify()
+        loop.call_soon(
+            self._wake
+        )  # after what else this tick does: the thread would only wait for the interpreter's lock
         return await request.future
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify()
 
     async def probe(self) -> StoreFailed | None:
         """Return why writing fails; ``None`` when it works. If the last write failed, try again first."""

@@ -99,11 +99,16 @@ class PlaceLedger:
         self._tell()
 
     @contextmanager
-    def judging(self, place_id: str) -> Iterator[str]:
-        """Hold a place while an answer is judged; yields whose it is. Without one: refused with OVERLOADED where too many are judged without."""
+    def judging(self, place_id: str, place_for: str | None = None) -> Iterator[str]:
+        """Hold a place while an answer is judged; yields whose it is. Without one, one is taken for the caller *place_for*, as ``reserve``
+        does; ``None``: refused with OVERLOADED where too many are judged without.
+        """
         self._advance()
         place = self._held.get(place_id)
-        if place is None:
+        if place is None and place_for is not None:
+            place_id = self.reserve(0.0, place_for)  # its time is over with the analysis
+            place = self._held[place_id]
+        elif place is None:
             place_id, place = self._without_place()
         if place.away_since_s is not None:
             place.away_s += self._at - place.away_since_s

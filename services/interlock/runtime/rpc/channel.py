@@ -16,6 +16,7 @@ import grpc
 
 from interlock.runtime import telemetry
 from interlock.runtime.rpc.calls import RpcCall, method_at
+from interlock.runtime.rpc.deadline import TimeLimit
 from interlock.runtime.rpc.echo_channel import EchoChannel
 
 
@@ -53,10 +54,10 @@ class LocalChannel:
         async def call(request: Any, *, timeout: float | None = None, **_ignored: Any) -> Any:  # noqa: ASYNC109 - gRPC's
             with RpcCall(observed, None, local=True) as current:
                 try:
-                    async with asyncio.timeout(timeout) as limit:
+                    with TimeLimit(timeout) as limit:
                         return current.answered(await handler(request, LocalContext(timeout)))
                 except (Exception, asyncio.CancelledError) as error:
-                    _raise(current, error, out_of_time=limit.expired())
+                    _raise(current, error, out_of_time=limit.expired)
                     raise
 
         return call
@@ -73,12 +74,12 @@ class LocalChannel:
         ) -> AsyncIterator[Any]:
             with RpcCall(observed, None, local=True) as current:
                 try:
-                    async with asyncio.timeout(timeout) as limit:
+                    with TimeLimit(timeout) as limit:
                         async with contextlib.aclosing(handler(request, LocalContext(timeout))) as messages:
                             async for message in messages:
                                 yield message
                 except (Exception, asyncio.CancelledError) as error:
-                    _raise(current, error, out_of_time=limit.expired())
+                    _raise(current, error, out_of_time=limit.expired)
                     raise
 
         return call

@@ -16,6 +16,7 @@ from interlock.domain.errors import Refused
 from interlock.runtime import telemetry
 from interlock.runtime.rpc.callers import Gate
 from interlock.runtime.rpc.calls import DEADLINE, Method, RpcCall, method_at
+from interlock.runtime.rpc.deadline import TimeLimit
 from interlock.runtime.rpc.echo import EchoedRequest
 from interlock.runtime.rpc.errors import to_status
 
@@ -109,12 +110,12 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         async def answer(raw: bytes, context: Any) -> Any:
             with method.call(telemetry.extract(context.invocation_metadata())) as call:
                 try:
-                    async with asyncio.timeout(self._limit(method, context)) as limit:
+                    with TimeLimit(self._limit(method, context)) as limit:
                         self._admit(method, context)
                         asked = read(raw)
                         return asked.answer(call.answered(await behaviour(asked.request, context)))
                 except (Exception, asyncio.CancelledError) as error:
-                    await _report(call, context, error, out_of_time=limit.expired())
+                    await _report(call, context, error, out_of_time=limit.expired)
                     raise
 
         return answer
@@ -127,7 +128,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         async def answer(raw: bytes, context: Any) -> None:
             with method.call(telemetry.extract(context.invocation_metadata())) as call:
                 try:
-                    async with asyncio.timeout(self._limit(method, context)) as limit:
+                    with TimeLimit(self._limit(method, context)) as limit:
                         self._admit(method, context)
                         asked = read(raw)
                         async with contextlib.aclosing(behaviour(asked.request, context)) as messages:
@@ -136,7 +137,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                         if asked.echoes:
                             await _written(context, asked.end())
                 except (Exception, asyncio.CancelledError) as error:
-                    await _report(call, context, error, out_of_time=limit.expired())
+                    await _report(call, context, error, out_of_time=limit.expired)
                     raise
 
         return answer

@@ -63,6 +63,8 @@ class Mesh:
     unready_dependencies: UnreadyDependencies
     """Names each service that cannot be used now."""
     close: Close
+    is_remote: bool
+    """Whether its services are other processes: what does not wait for one another is then asked side by side."""
 
     @classmethod
     def local(cls, *, session: Any, policy: Any, dpe: Any, audit: Any) -> Self:
@@ -75,7 +77,7 @@ class Mesh:
             asked = [part.unready_dependencies() for part in parts.values() if hasattr(part, "unready_dependencies")]
             return {name: hint for answer in await asyncio.gather(*asked) for name, hint in answer.items()}
 
-        return cls._over(dict.fromkeys(NAMES, channel), unready_dependencies, close=_nothing)
+        return cls._over(dict.fromkeys(NAMES, channel), unready_dependencies, close=_nothing, is_remote=False)
 
     @classmethod
     def remote(cls, settings: Settings) -> Self:
@@ -95,10 +97,12 @@ class Mesh:
 
         accept = settings.answers_without_echo == "accept"
         traced = {name: TracedChannel(EchoChannel(one, accept_without=accept)) for name, one in channels.items()}
-        return cls._over(traced, unready_dependencies, close=close)
+        return cls._over(traced, unready_dependencies, close=close, is_remote=True)
 
     @classmethod
-    def _over(cls, channels: Mapping[str, Any], unready_dependencies: UnreadyDependencies, *, close: Close) -> Self:
+    def _over(
+        cls, channels: Mapping[str, Any], unready_dependencies: UnreadyDependencies, *, close: Close, is_remote: bool
+    ) -> Self:
         return cls(
             session=SessionServiceStub(channels["session"]),
             policy=PolicyServiceStub(channels["policy"]),
@@ -106,6 +110,7 @@ class Mesh:
             audit=AuditServiceStub(channels["audit"]),
             unready_dependencies=unready_dependencies,
             close=close,
+            is_remote=is_remote,
         )
 
 

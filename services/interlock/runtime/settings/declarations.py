@@ -251,7 +251,7 @@ class SettingDeclarations(BaseSettings):
     require_registered_agents: bool = False
     """Whether only callers whose key belongs to a registered agent type may make sessions. Needs agents_file."""
     agent_cache_s: Seconds = 3
-    """How long a sidecar keeps the agent type of a key before it asks policy again, seconds."""
+    """How long a sidecar keeps the agent type of a key before it asks policy again, seconds. The effective policy of the same question is kept for as long, for one second at most."""
 
     # == Human oversight
 

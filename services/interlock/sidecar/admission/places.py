@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from interlock.domain.errors import Refused
 from interlock.runtime.rpc.deadline import Deadline
@@ -40,16 +40,27 @@ class Places:
     @asynccontextmanager
     async def held(self, deadline: Deadline, who: str) -> AsyncIterator[str]:
         """Hold a place for a caller. Refused with OVERLOADED while there is none."""
-        place_id = await self.take(deadline, who)
+        place_id = await self._take(deadline, who)
         try:
             yield place_id
         finally:
-            self.give_back(place_id)
+            self._give_back(place_id)
 
-    async def take(self, deadline: Deadline, who: str) -> str:
-        """Take a place for a caller, to be given back. Refused with OVERLOADED while there is none."""
-        try:
+    @contextmanager
+    def taken_by_analysis(self, who: str) -> Iterator[None]:
+        """Remember it when the analysis of an answer that a caller brings found no place: the next of its calls begins nothing."""
+        with self._remembering(who):
+            yield
+        self._full.clear()
+
+    async def _take(self, deadline: Deadline, who: str) -> str:
+        with self._remembering(who):
             return await self._dpe.reserve(deadline, who)
+
+    @contextmanager
+    def _remembering(self, who: str) -> Iterator[None]:
+        try:
+            yield
         except Refused as refused:
             if refused.reason == OVERLOADED:
                 self._full.pop(who, None)
@@ -58,7 +69,7 @@ class Places:
                     del self._full[next(iter(self._full))]
             raise
 
-    def give_back(self, place_id: str) -> None:
+    def _give_back(self, place_id: str) -> None:
         """Give a place back without waiting: the caller's answer does not depend on it. Empty: the dpe knows no places."""
         self._full.clear()
         if not place_id:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import time
+from collections import OrderedDict
+from collections.abc import Callable
 
 from interlock.api.policy.v1 import policy_pb2
 from interlock.domain.errors import forbidden
@@ -18,11 +20,20 @@ MODES = ("", "permissive", "warn", "strict")
 """Safety modes, the strictest last."""
 
 
-@dataclass(frozen=True)
-class Policies:
-    """Asks policy for the effective policy of a call."""
+MOST_KEPT = 256
+LONGEST_KEPT_S = 1.0
 
-    policy: PolicyPeer
+
+class Policies:
+    """Asks policy for the effective policy of a call, and keeps an answer to the same question for a second.
+
+    All that decides stands in the question, but for the deployment's default policy, which a policy service has for its life. A service
+    that was started with another one is followed after that second, and ``agent_cache_s`` of less keeps for less.
+    """
+
+    def __init__(self, policy: PolicyPeer, *, keep_s: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._policy, self._keep_s, self._now = policy, min(keep_s, LONGEST_KEPT_S), now
+        self._kept: OrderedDict[bytes, tuple[float, policy_pb2.ResolveResponse]] = OrderedDict()
 
     async def resolve(
         self,
@@ -46,9 +57,21 @@ class Policies:
             accept_quality=asked.accept_quality,
             agent_text=agent.safety_policy,
         )
-        policy = await self.policy.resolve(request, deadline)
+        policy = await self._resolved(request, deadline)
         reply.set({"CRP-Safety-Policy-Applied": policy.policy_text or None})
         return policy
+
+    async def _resolved(self, request: policy_pb2.ResolveRequest, deadline: Deadline) -> policy_pb2.ResolveResponse:
+        question = request.SerializeToString(deterministic=True)
+        until, kept = self._kept.get(question, (0.0, None))
+        if kept is not None and self._now() < until:
+            return kept
+        answer = await self._policy.resolve(request, deadline)
+        self._kept.pop(question, None)
+        self._kept[question] = (self._now() + self._keep_s, answer)
+        if len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return answer
 
 
 def _lines(asked: RequestHeaders, base: str | None) -> list[str]:

@@ -15,6 +15,7 @@ from interlock.domain.headers.headers import RequestHeaders
 from interlock.domain.held import CHAT
 from interlock.runtime.keys.api_keys import Caller
 from interlock.runtime.rpc.deadline import Deadline
+from interlock.sidecar.call.ahead import Reading
 from interlock.sidecar.call.binding import UNBOUND, CallBinding
 from interlock.sidecar.call.envelope import CallEvidence
 from interlock.sidecar.call.live import Live
@@ -84,6 +85,8 @@ class Run:
     started: float
     place_id: str = ""
     """Its place in the dpe; empty where the dpe knows no places."""
+    ahead: Reading | None = None
+    """Earlier answers that are read while its window is opened."""
     model_s: float = 0.0
     """Time in which at least one provider call was under way."""
     slowest_s: float = 0.0
@@ -108,6 +111,11 @@ class Run:
     since: float = 0.0
     under_way: int = 0
     """Provider calls under way; several summaries are made at once."""
+
+    @property
+    def place_for(self) -> str | None:
+        """Whom the analysis takes a place for by itself: that of an answer that the call brings, for which no provider is asked."""
+        return None if self.call.body or self.place_id else self.call.caller.sharing
 
     def leave(self) -> None:
         """Note that the caller has left. Only a provider's work is cut short: an answer that exists is charged."""

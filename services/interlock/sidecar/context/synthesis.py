@@ -83,6 +83,8 @@ async def _contents(
     wanted = list(dict.fromkeys([*opened.parent_ids, *opened.lineage[-latest:]]))
     place = {window_id: at for at, window_id in enumerate(opened.lineage)}
     wanted.sort(key=lambda window_id: place.get(window_id, -1))
+    if run.ahead is not None and run.ahead.fits(opened.session_id, wanted):
+        return await run.ahead.task
     return await peers.audit.get_contents(opened.session_id, wanted, run.deadline)
 
 

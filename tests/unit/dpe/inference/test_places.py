@@ -234,3 +234,40 @@ def test_callers_that_keep_coming_are_judged_alike(clock):
 
     assert refused == 0
     assert judged["loud"] > judged["quiet"] > 50
+
+
+def test_an_analysis_takes_a_place_of_its_own(places, clock):
+    """It is its caller's while it goes on, counts like any other, and is free afterwards."""
+    with places.judging("", "loud") as who:
+        clock.now += 0.1
+        demand = places.demand()
+        assert (who, demand.held, set(demand.judged)) == ("loud", 1, {"loud"})
+    assert places.demand().held == 0
+
+
+def test_an_analysis_finds_no_place_where_all_are_held(places):
+    """It is refused as one that asks for a place beforehand, with a time to come again; whoever asks for none has a bound of their own."""
+    filled(places)
+    with pytest.raises(Refused, match="OVERLOADED") as refused, places.judging("", ""):
+        pass
+    with places.judging(""):
+        pass
+
+    assert refused.value.retry_after_ms > 0
+
+
+def test_an_analysis_of_whoever_has_less_finds_a_place(places):
+    """One caller's places leave another one's analysis a place (A-38)."""
+    filled(places, who="loud")
+    with places.judging("", "quiet") as who:
+        assert who == "quiet"
+    with pytest.raises(Refused, match="OVERLOADED"), places.judging("", "loud"):
+        pass
+
+
+def test_a_place_that_is_held_is_not_taken_twice(places):
+    """Where a call has one, its analysis is judged on that one."""
+    place = places.reserve(60.0, "caller")
+    with places.judging(place, "caller") as who:
+        assert (who, places.demand().held) == ("caller", 1)
+    assert places.demand().held == 1

@@ -733,6 +733,7 @@ class AnalyzeRequest(_message.Message):
     EARLIER_FACTS_FIELD_NUMBER: _builtins.int
     CONSUMED_FIELD_NUMBER: _builtins.int
     PLACE_ID_FIELD_NUMBER: _builtins.int
+    PLACE_FOR_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window; for logs."""
     window_id: _builtins.str
@@ -757,6 +758,10 @@ class AnalyzeRequest(_message.Message):
     """Whether the policy admits no factual content without a source: the mode open then does not apply."""
     place_id: _builtins.str
     """Place of the call; empty, unknown or ended: it is judged where there is room, else refused with OVERLOADED."""
+    place_for: _builtins.str
+    """Scope of the caller that a place is taken for, for this analysis alone: of a text that the caller brings, for which no provider is asked.
+    Refused with EXHAUSTED (OVERLOADED) while there is none. Absent, or beside a place that is held: none is taken.
+    """
     @_builtins.property
     def facts(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Fact]:
         """The envelope."""
@@ -823,12 +828,15 @@ class AnalyzeRequest(_message.Message):
         earlier_facts: _abc.Iterable[_builtins.str] | None = ...,
         consumed: _abc.Iterable[Global___ConsumedAnswer] | None = ...,
         place_id: _builtins.str = ...,
+        place_for: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_place_for", b"_place_for", "place_for", b"place_for"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["consumed", b"consumed", "domain", b"domain", "earlier_facts", b"earlier_facts", "facts", b"facts", "flow_remediation", b"flow_remediation", "grounding_mode", b"grounding_mode", "grounding_required", b"grounding_required", "linked_results", b"linked_results", "loop_depth", b"loop_depth", "merged", b"merged", "outputs", b"outputs", "place_id", b"place_id", "prior", b"prior", "prompt", b"prompt", "query", b"query", "said", b"said", "session_id", b"session_id", "sub_queries", b"sub_queries", "tools", b"tools", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_place_for", b"_place_for", "consumed", b"consumed", "domain", b"domain", "earlier_facts", b"earlier_facts", "facts", b"facts", "flow_remediation", b"flow_remediation", "grounding_mode", b"grounding_mode", "grounding_required", b"grounding_required", "linked_results", b"linked_results", "loop_depth", b"loop_depth", "merged", b"merged", "outputs", b"outputs", "place_for", b"place_for", "place_id", b"place_id", "prior", b"prior", "prompt", b"prompt", "query", b"query", "said", b"said", "session_id", b"session_id", "sub_queries", b"sub_queries", "tools", b"tools", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__place_for: _TypeAlias = _typing.Literal["place_for"]  # noqa: Y015
+    _WhichOneofArgType__place_for: _TypeAlias = _typing.Literal["_place_for", b"_place_for"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__place_for) -> _WhichOneofReturnType__place_for | None: ...
 
 Global___AnalyzeRequest: _TypeAlias = AnalyzeRequest  # noqa: Y015
 
