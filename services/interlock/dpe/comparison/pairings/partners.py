@@ -15,8 +15,8 @@ from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, key, same
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
 from interlock.dpe.comparison.bindings.general import GENERAL
+from interlock.dpe.comparison.bindings.lying_in import lies_in
 from interlock.dpe.comparison.bindings.passages import ReadSentence
-from interlock.dpe.text.lying_in import lies_in
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 

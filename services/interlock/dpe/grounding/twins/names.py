@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 
 from interlock.dpe.claims.wording import hypothesis
+from interlock.dpe.comparison.bindings.lying_in import lies_in
 from interlock.dpe.comparison.cues import ENTITY_SUBSTITUTED
 from interlock.dpe.document import Claim, Distortion, Entity, NliScores
 from interlock.dpe.grounding.attribution import ClaimEvidence, score_pairs
@@ -22,7 +23,6 @@ from interlock.dpe.inference.fairness import paced
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Inference
 from interlock.dpe.text.content_words import content_words
-from interlock.dpe.text.lying_in import lies_in
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.cells import is_of_structure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.dpe.text.lying_in import lies_in
+from interlock.dpe.comparison.bindings.lying_in import lies_in
 
 pytestmark = pytest.mark.req("DPE-3")
 
