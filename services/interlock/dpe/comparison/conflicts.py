@@ -197,6 +197,10 @@ def _edited_names(edit: Edit, claim: Frame, fact: Frame, *, faithful: bool) -> I
     claim_names, source_names = _capitals(edit.claim, claim), _capitals(edit.source, fact)
     if all(element.value is not None for element in (*claim_names, *source_names)):
         return  # a date for a date is a value
+    if _has_date(claim_names) and _has_date(
+        source_names
+    ):  # and what stands beside it is compared with what stands beside the other
+        claim_names, source_names = _but_dates(claim_names), _but_dates(source_names)
     if (
         not claim_names
         or not source_names
@@ -216,6 +220,14 @@ def _edited_names(edit: Edit, claim: Frame, fact: Frame, *, faithful: bool) -> I
         fact.written(source_names[0].first, source_names[-1].last),
         claim.written(claim_names[0].first, claim_names[-1].last),
     )
+
+
+def _has_date(elements: Sequence[Element]) -> bool:
+    return any(element.value is not None for element in elements)
+
+
+def _but_dates(elements: Sequence[Element]) -> list[Element]:
+    return [element for element in elements if element.value is None]
 
 
 def _capitals(elements: Sequence[Element], frame: Frame) -> list[Element]:

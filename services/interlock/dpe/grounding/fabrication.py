@@ -23,6 +23,7 @@ from interlock.dpe.text.names import (
     find_names,
     is_short_head,
     is_shouted,
+    is_small,
     plain,
     shorter_names,
     significant,
@@ -66,7 +67,7 @@ _SHOUTED = word_set(
     " new not now off one our out she the was who why you all can did get that this with from will have been into over more"
 )
 _DATED_BY_TODAY = pattern(
-    r"\b(?:today|tonight|tomorrow|yesterday|weekend|mon|tue|tues|wed|thu|thur|thurs|fri|sat|sun)\b"
+    r"\b(?:today|tonight|tomorrow|yesterday|weekend|mon|tue|tues|wed|thu|thur|thurs|fri|sat|sun|tgif)\b"
 )
 _OF_A_CELL = frozenset({":", "|", "="})
 _KINDS_OF_PLACES = word_set("prefecture province county city district region island islands river valley canton oblast")
@@ -301,7 +302,8 @@ def _has_basis(tokens: Sequence[Lexeme], envelope: EnvelopeIndex) -> bool:
 def _has_basis_in_parts(tokens: Sequence[Lexeme], words: Sequence[str], envelope: EnvelopeIndex) -> bool:
     """Whether a span is several names that each have a basis, or a known name followed by its kind.
 
-    Tom Cook and Ann Lee; Oslo-Bergen; the Blues' Super Cup; United States Supreme Court; Shizuoka Prefecture.
+    Tom Cook and Ann Lee; Oslo-Bergen; the Blues' Super Cup; United States Supreme Court; Shizuoka Prefecture; Ann teases
+    Lee, which the NER model takes for one name; Crystal Palace Lee, of a player and the team that he left.
     """
     joints = [index for index, token in enumerate(tokens) if index and _joins(tokens, index)]
     if joints:
@@ -309,13 +311,14 @@ def _has_basis_in_parts(tokens: Sequence[Lexeme], words: Sequence[str], envelope
         return all(_has_basis(tokens[start:end], envelope) for start, end in zip(starts, ends, strict=True))
     if len(words) > 1 and words[-1] in _KINDS_OF_PLACES and envelope.evidence.knows(words[:-1]):
         return True
-    heads = [size for size in range(1, len(words)) if tuple(words[:size]) in KNOWN]
-    return any(envelope.evidence.knows(words[size:]) for size in heads)
+    return any(envelope.evidence.side_by_side(words[:size], words[size:]) for size in range(1, len(words)))
 
 
 def _joins(tokens: Sequence[Lexeme], index: int) -> bool:
     """Whether a token separates two names. In Jean-Claude both sides would need a basis of their own."""
-    return index + 1 < len(tokens) and (tokens[index].low == "and" or tokens[index].text in {"-", "&", "/", "'", ","})
+    token = tokens[index]
+    told = token.kind == WORD and token.text.islower() and not is_small(token) and token.low not in {"in", "a", "on"}
+    return index + 1 < len(tokens) and (told or token.low == "and" or token.text in {"-", "&", "/", "'", ","})
 
 
 def _is_known(word: str) -> bool:

@@ -6,10 +6,22 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 
 from interlock.dpe.text.lexing import SYMBOL, WORD, Lexeme
-from interlock.dpe.text.names import COMMON_WORDS, COMPANY_FORMS, KNOWN, KNOWN_WORDS, TITLES, is_small, plain, root
+from interlock.dpe.text.names import (
+    COMMON_WORDS,
+    COMPANY_FORMS,
+    KNOWN,
+    KNOWN_WORDS,
+    TITLES,
+    is_demonym,
+    is_small,
+    plain,
+    root,
+)
 
 _SPELLED_ALIKE = 0.8
 _SHORT_NAME = 5
+_WORDS_OF_A_SHORTENED, _SHORTEST_SHORTENED, _LONGEST_SHORTENED = 2, 3, 4
+_SHORTEST_PLURAL = 3  # letters of *MPs*
 _VOWELS = frozenset("aeiouy")
 _ENDINGS = ("ians", "ian", "ans", "an", "ese", "ish", "ists", "ist", "ism", "ic", "ites", "ite", "es", "s", "n", "i")
 
@@ -38,6 +50,7 @@ class KnownNames:
             pairs.update(_neighbours(tokens))
             abbreviations.update(_abbreviations(significant))
             written.update(plain(token.text) for token in significant if token.text.isupper() and len(token.text) > 1)
+            written.update(plain(token.text[:-1]) for token in significant if _is_plural_of_capitals(token.text))
             written.update(_dotted(tokens))
         return KnownNames(frozenset(words | written), frozenset(pairs), frozenset(abbreviations), frozenset(written))
 
@@ -69,8 +82,24 @@ class KnownNames:
         if missing:
             middle = len(words) > 2 and set(missing) <= set(words[1:-1]) and self._near(rooted[0], rooted[-1])
             generic = all(word in COMMON_WORDS for word in missing) and not all(word in COMMON_WORDS for word in words)
-            return middle or generic or self._known_alias(tuple(words))
+            return middle or generic or self._known_alias(tuple(words)) or self._written_in_full(words)
         return all(self._near(one, other) for one, other in pairwise(rooted)) or self._known_alias(tuple(words))
+
+    def side_by_side(self, first: Sequence[str], then: Sequence[str]) -> bool:
+        """Whether the text has two names that stand side by side, of which one surely ends where the other begins.
+
+        A known entity does, and a name of several words that the text has as it is: of two single words nobody can tell whether
+        they are a name made of two others'.
+        """
+        if tuple(first) in KNOWN:
+            return self.knows(then)
+        if is_demonym(then):
+            return self.knows(first)
+        whole = any(len(part) > 1 and self._has_in_a_row(part) for part in (first, then))
+        return whole and self.knows(first) and self.knows(then)
+
+    def _has_in_a_row(self, words: Sequence[str]) -> bool:
+        return all(map(self._has, words)) and all(self._near(root(one), root(other)) for one, other in pairwise(words))
 
     def _spelled_out(self, missing: Sequence[str], words: Sequence[str]) -> bool:
         """Whether an abbreviation in the text stands for the missing words: Artificial Intelligence Act, AI Act."""
@@ -79,6 +108,12 @@ class KnownNames:
         return (
             len(missing) > 1 and list(words[first : first + len(missing)]) == list(missing) and initials in self.written
         )
+
+    def _written_in_full(self, words: Sequence[str]) -> bool:
+        """Whether a name of two words shortens one of the text, both by their letters: *Det Tigers*, *Man Utd*."""
+        if len(words) != _WORDS_OF_A_SHORTENED or not any(len(word) <= _LONGEST_SHORTENED for word in words):
+            return False
+        return any(_shortens(words[0], one) and _shortens(words[1], other) for one, other in self.pairs)
 
     def _known_alias(self, words: tuple[str, ...]) -> bool:
         """Whether the text uses another name of the same known entity: United States for U.S."""
@@ -96,6 +131,7 @@ class KnownNames:
                 for ending in _ENDINGS
             )
             or any(word + ending in self.words for ending in ("s", "n", "an", "ian") if len(word) >= 4)
+            or (word.endswith("s") and word[:-1] in self.written)  # MPs, where one MP is named
         )
 
 
@@ -125,6 +161,21 @@ def _abbreviations(tokens: Sequence[Lexeme]) -> set[str]:
         else:
             run = ""
     return found
+
+
+def _is_plural_of_capitals(written: str) -> bool:
+    """Whether a word is the plural of an abbreviation: MPs, GPs, NGOs."""
+    return written.endswith("s") and len(written) >= _SHORTEST_PLURAL and written[:-1].isupper()
+
+
+def _shortens(word: str, whole: str) -> bool:
+    """Whether a word is another, its beginning, or its first and last letters with some between them: *Univ*, *Utd*, *Bldg*."""
+    if word == whole:
+        return True
+    if len(word) < _SHORTEST_SHORTENED or len(word) >= len(whole):
+        return False
+    rest = iter(whole)
+    return whole.startswith(word) or (word[-1] == whole[-1] and word[0] == whole[0] and all(c in rest for c in word))
 
 
 def _dotted(tokens: Sequence[Lexeme]) -> set[str]:

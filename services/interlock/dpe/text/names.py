@@ -34,6 +34,7 @@ _ABBREVIATIONS = word_set(
     "mr mrs ms dr prof st sr jr inc corp ltd co no v vs u.s etc gen sen rep gov col capt lt sgt rev jan feb mar "
     "apr jun jul aug sep sept oct nov dec art fig"
 )
+_OF_A_COUNTRY = ("an", "ese", "ish", "ch", "iss", "ic", "ek", "i", "ine", "aq")
 _OPENERS = frozenset('.!?:;"([“•*-–—#>|')
 
 
@@ -85,6 +86,12 @@ KNOWN, KNOWN_WORDS = _common_knowledge()
 def root(word: str) -> str:
     """Return the base form of an adjective or plural of a known entity: french is france."""
     return KNOWN.get((word,), word)
+
+
+def is_demonym(words: Sequence[str]) -> bool:
+    """Whether a name only says to which country something belongs: *Russian*, *Dutch*, *Swiss*."""
+    entity = KNOWN.get(tuple(words))
+    return len(words) == 1 and entity not in {None, words[0]} and words[0].endswith(_OF_A_COUNTRY)
 
 
 def is_form_of_common(word: str) -> bool:

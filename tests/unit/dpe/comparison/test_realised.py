@@ -60,3 +60,20 @@ async def test_a_plan_that_is_told_as_a_fact_is_found(source, answer, planned):
 
 async def _judged(source: str, answer: str):
     return await pipeline().analyse(request(answer, source, query="What is the state?"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "accused"),
+    [
+        ("The mill is to close, it has been announced.", False),
+        ("The owner has announced on Monday that the mill closes.", True),
+    ],
+)
+async def test_that_it_has_been_announced_is_no_event(answer, accused):
+    """Whoever is to announce something has not done it; that a report says so is told of no such event."""
+    report = await _judged(
+        "According to the Courier, the owner will announce on Monday that the mill will close in June.", answer
+    )
+    slots = [each.slot for claim in report.claims for each in claim.distortions]
+
+    assert ("certainty" in slots) is accused

@@ -293,3 +293,16 @@ def test_the_case_that_the_claim_speaks_of_is_compared():
     source = "Revenue was $4.2M in 2023. Revenue was $4.8M in 2024."
 
     assert [each.source_value for each in conflicts("Revenue was $4.5M in 2024.", source)] == ["$4.8M"]
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("source", "claim", "found"),
+    [
+        ("She is seen at home in Harlow, Essex, Sunday, after the boat sank in the Solent.", "She is seen at home in May 1981, after the boat sank in the Solent.", False),
+        ("She is seen at home in Harlow, Sunday, after the boat sank in the Solent.", "She is seen at home in Epping, Sunday, after the boat sank in the Solent.", True),
+    ],
+)  # fmt: skip
+def test_a_date_stands_in_the_place_of_no_name_that_has_its_own_date(source: str, claim: str, found: bool) -> None:
+    """A place and a weekday are not replaced by a month; a place is by a place."""
+    assert ("ENTITY_SUBSTITUTED" in types(source, claim)) is found

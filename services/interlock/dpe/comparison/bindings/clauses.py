@@ -67,7 +67,8 @@ class SenseBag:
     or limit. ``pronoun``: what it is about stands elsewhere. ``refers``: so does something else in it, *we may keep them*.
     ``denied`` are the senses that it lists only to deny them: *coins, but neither notes nor cards*.
     ``qualified`` has each word that qualifies another, with that one, ``attached`` also those that only say which one is meant, *the fee
-    of £2 a copy*, and ``case``: it tells when something else holds.
+    of £2 a copy*, and ``case``: it tells when something else holds. ``undergoing`` are those of its actors to whom something is done,
+    and ``compounds`` has each noun that stands before another, with that one: *insulin* of *insulin pump*.
     """
 
     actors: tuple[Filler, ...]
@@ -84,6 +85,8 @@ class SenseBag:
     refers: bool = False
     denied: frozenset[str] = frozenset()
     attached: frozenset[tuple[str, str]] = frozenset()
+    undergoing: tuple[Filler, ...] = ()
+    compounds: frozenset[tuple[str, str]] = frozenset()
 
 
 def clauses(sentence: Any) -> tuple[SenseBag, ...]:
@@ -136,6 +139,8 @@ def _clause(verb: Any) -> SenseBag:
         pronoun=any(f.kind is FillerKind.UNKNOWN for f in actors) or not subjects,
         qualified=frozenset((sense(t), sense(t.head)) for t in told if t.dep_ == "amod"),
         attached=frozenset((sense(t), sense(whole)) for t in told for whole in _whole_of(t)),
+        undergoing=tuple(f for s in subjects if s.dep_ in PASSIVE_SUBJECTS for f in _resolved(s)),
+        compounds=frozenset((sense(t), sense(t.head)) for t in told if t.dep_ == "compound"),
         case=verb.dep_ == "advcl" and any(c.lower_ in _WHEN for c in verb.children),
         refers=any(_points(t) for t in tokens),
         denied=frozenset(sense(t) for t in tokens if t.i in set_apart and tells(t)),

@@ -32,6 +32,16 @@ _PHASES = _BEGUN_AND_ENDED | {sense_of("close")}
 """What everything does that lasts, so that the two are opposites only of one time."""
 _DATES = frozenset(map(sense_of, [*MONTHS, *map(str, range(32))]))
 """What two events of one day share without being one."""
+_DEEP = 3  # phrases within phrases
+_MEASURED = frozenset(
+    map(
+        sense_of,
+        word_set(
+            "price cost fee rate number amount level share total value sale use demand quality speed risk chance need"
+        ),
+    )
+)
+"""What is measured of a thing, so that the thing is what is told of."""
 _KINDS = frozenset({"opposite", "antonym"})
 
 
@@ -142,7 +152,7 @@ def _is_of_one(claim: SenseBag, source: SenseBag, shared: frozenset[str]) -> boo
     least = _LEAST if len(mine) > 1 else 1
     if len(shared) < least or claim.negated != source.negated or source.hypothetical:
         return False
-    if "than" in claim.marks & source.marks:
+    if "than" in claim.marks & source.marks or _are_parts_of_others(claim, source, shared):
         return False
     about = frozenset(word for actor in claim.actors for word in actor.all)
     compared = "than" in claim.marks | source.marks or bool(_ORDERED & (mine | its))
@@ -154,6 +164,25 @@ def _is_of_one(claim: SenseBag, source: SenseBag, shared: frozenset[str]) -> boo
     if about and not about & (acting if len(shared) < _LEAST else source.words):
         return False
     return 2 * len(shared) >= min(len(mine), len(its))
+
+
+def _are_parts_of_others(claim: SenseBag, source: SenseBag, shared: frozenset[str]) -> bool:
+    """Whether all that two clauses share only says in one of them which thing is meant, of which the other does not speak."""
+    return shared <= _parts_of_another(claim, source) | _parts_of_another(source, claim)
+
+
+def _parts_of_another(one: SenseBag, other: SenseBag) -> frozenset[str]:
+    """Return the words that in one clause only say which thing is meant, one of which the other clause says nothing.
+
+    The *insulin pump* of a claim is not the *insulin pump market*; but who says that *tickets* got dearer says it of the *price of tickets*.
+    """
+    wholes: dict[str, set[str]] = {}
+    for word, whole in one.compounds:
+        wholes.setdefault(word, set()).add(whole)
+    parts: set[str] = set()
+    for _ in range(_DEEP):
+        parts = {w for w, at in wholes.items() if all(x in parts or x not in other.senses | _MEASURED for x in at)}
+    return frozenset(parts)
 
 
 def are_opposite(one: str, other: str) -> bool:

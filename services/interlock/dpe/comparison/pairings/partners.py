@@ -15,6 +15,7 @@ from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, key, same
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
 from interlock.dpe.comparison.bindings.general import GENERAL
+from interlock.dpe.comparison.bindings.lying_in import lies_in
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
@@ -29,6 +30,10 @@ _REPLACING = pattern(
     r"|\bcover(?:s|ed|ing)? for\b|\binstead\b|\bsubstitut\p{L}*",
     ignore_case=True,
 )
+_LONGEST = 7
+_WHERE, _WITH = word_set("at in on near outside inside"), word_set("with against by than")
+_ARTICLES = word_set("the a an")
+_MONEY = frozenset(map(key, word_set("euro dollar pound yen franc rupee krona peso percent cent")))
 _SPEAKING = frozenset({"i", "we"})
 _MONTHS = frozenset(
     map(key, word_set("january february march april may june july august september october november december"))
@@ -69,8 +74,15 @@ def partnered(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
 
 def _parties(clause: SenseBag) -> Iterator[Filler]:
     """Yield the names in a clause, then who acts in it."""
-    yield from dict.fromkeys(clause.names)
-    yield from (f for f in clause.actors if f.kind is FillerKind.NOUN and not f.quantifier and not f.amount)
+    yield from dict.fromkeys(f for f in clause.names if not f.amount and not f.words & _MONEY)
+    yield from (
+        f for f in clause.actors if f.kind is FillerKind.NOUN and not f.quantifier and not f.amount and _is_phrase(f)
+    )
+
+
+def _is_phrase(filler: Filler) -> bool:
+    """Whether a noun phrase is short enough to be read rightly: a longer one often holds a verb that was taken for a noun."""
+    return len(filler.text.split()) <= _LONGEST
 
 
 def _other(mine: Filler, clause: SenseBag, claim: ReadSentence, told: list[_Told]) -> Misbinding | None:
@@ -90,10 +102,15 @@ def _other(mine: Filler, clause: SenseBag, claim: ReadSentence, told: list[_Told
         mine, clause, own, best
     ):
         return None
+    said_by = _Told(clause, 0, claim)
     for its in _rivals(mine, clause, best.clause):
-        if not _are_two(mine, its) or _names(claim, clause, mine, its):
+        if (
+            not _are_two(mine, its)
+            or _names(claim, clause, mine, its)
+            or any(_stand_apart(its, mine, said_by, best, own))
+        ):
             continue
-        if not _acts_otherwise(its, mine, _Told(clause, 0, claim), best, own):
+        if not _acts_otherwise(its, mine, said_by, best, own):
             return Misbinding(
                 ENTITY_SUBSTITUTED, "partner", its.text, mine.text, best.sentence.text, best.sentence.fact_id,
                 about=clause.words,
@@ -192,6 +209,28 @@ def _are_two(mine: Filler, its: Filler) -> bool:
     if mine.kind is FillerKind.NOUN and mine.head == its.head:
         return bool(mine.words - its.words) and bool(its.words - mine.words)
     return not mine.words & its.words
+
+
+def _stand_apart(its: Filler, mine: Filler, said: _Told, best: _Told, own: list[_Told]) -> Iterator[bool]:
+    """Yield why a rival may not be in the place of a party, one reason after the other."""
+    acting = _acts_in(said.clause, mine)
+    # One of them does what is done to the other: *the jury found him guilty*, *the remains were found*.
+    undergoing = [any(same(f, g) for g in each.clause.undergoing) for f, each in ((mine, said), (its, best))]
+    yield acting and said.clause.event == best.clause.event and undergoing[0] != undergoing[1]
+    # One place lies in the other, so that what happened there happened in both: *Peru's port of Callao*.
+    yield not acting and any(lies_in(each.sentence.text, mine.text, its.text) for each in own)
+    # One is where it happened, and the other tells it or does it.
+    yield not acting and _preposition(mine, said.sentence.text) in _WHERE and _acts_in(best.clause, its)
+    # One is where it happened, and the other with whom: *drew with Lazio*, *a draw at San Siro*.
+    behind = [_preposition(f, each.sentence.text) for f, each in ((mine, said), (its, best))]
+    yield not acting and any(one in _WHERE and other in _WITH for one, other in (behind, behind[::-1]))
+
+
+def _preposition(filler: Filler, text: str) -> str:
+    """Return the word that stands before a phrase."""
+    before, found, _ = text.partition(filler.text)
+    words = [word for word in before.lower().split() if word not in _ARTICLES]
+    return words[-1] if found and words else ""
 
 
 def _is_name(filler: Filler) -> bool:

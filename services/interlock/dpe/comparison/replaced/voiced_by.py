@@ -7,17 +7,21 @@ one by another name, or may have said it too.
 from __future__ import annotations
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.fillers import key
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
 from interlock.dpe.comparison.bindings.general import GENERAL
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.bindings.predicates import REPORTING
 from interlock.dpe.comparison.bindings.relations.voiced import ToldVoice
 from interlock.dpe.comparison.denials import has_negator
+from interlock.dpe.text.wordlists import word_set
 
 _LEAST = 2
 _SURE = 3
 """Words that both say where they do not do it by the same act: who criticises a fee may not be who says that it rose."""
 _HALF, _MOSTLY = 0.5, 0.6
+_CLASSES = frozenset(map(key, word_set("expert specialist campaigner activist critic observer commentator")))
+"""What a speaker is called for what is said, so that any voice may be one: *doctors warned* is *experts warned*."""
 _OF_ITSELF = frozenset({"apologise", "complain", "object", "protest", "appeal"})
 """Acts that say much by themselves, so that one voice alone may be meant: *an apology came from …*."""
 
@@ -26,7 +30,7 @@ def voiced_by(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     """Return the voice to which *claim* gives another's words, or ``None``."""
     told = [(voice, source) for source in evidence.passages for voice in source.told.voices if voice.words]
     for own in claim.told.voices:
-        if not own.words or own.words <= GENERAL:
+        if not own.words or own.words <= GENERAL | _CLASSES:
             continue
         best = _best(own, told)
         if best is None or has_negator(best[1].text) is not has_negator(claim.text):

@@ -135,7 +135,7 @@ def _turned(case: _Case, evidence: Evidence) -> Iterator[Misbinding]:
             continue  # *No, not on Mondays* and *yes, on other days* may both be said
         for source in passage.asserted.assertions:
             for pivot, shared in _opposed(case, source, passage.asserted.whole):
-                if not _is_told(claim, pivot, shared, evidence):
+                if not _is_told(claim, pivot, shared, source, evidence):
                     yield Misbinding(
                         NEGATION_FLIP, "predicate", source.written, claim.written, passage.text, passage.fact_id,
                         about=claim.keys,
@@ -176,8 +176,13 @@ def _tells_of_another_act(claim: Assertion, source: Assertion) -> bool:
     return claim.actors.isdisjoint(source.words) and source.actors.isdisjoint(claim.words)
 
 
-def _is_told(claim: Assertion, pivot: str, shared: frozenset[str], evidence: Evidence) -> bool:
-    """Whether some clause of the sources says it as the claim does, of no less."""
+def _is_told(claim: Assertion, pivot: str, shared: frozenset[str], contrary: Assertion, evidence: Evidence) -> bool:
+    """Whether some clause of the sources says it as the claim does, of no less.
+
+    What qualifies a noun of the claim tells the two clauses apart only where the contrary one has it: *the much loved programme* is the
+    *very popular* one of a source that says nothing else of it.
+    """
+    telling = replace(claim, qualified=frozenset(pair for pair in claim.qualified if pair[0] in contrary.words))
     own = claim.words - claim.borrowed
     own = own if len(own) > 1 else claim.words
     least = shared & own
@@ -185,7 +190,7 @@ def _is_told(claim: Assertion, pivot: str, shared: frozenset[str], evidence: Evi
         pivot == other and len(about & own) >= len(least) and not (least - about) & claim.actors
         for passage in evidence.passages
         for source in passage.asserted.assertions
-        for other, about in _agreeing(claim, source)
+        for other, about in _agreeing(telling, source)
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 
 from interlock.dpe.claims.wording import hypothesis
+from interlock.dpe.comparison.bindings.lying_in import lies_in
 from interlock.dpe.comparison.cues import ENTITY_SUBSTITUTED
 from interlock.dpe.document import Claim, Distortion, Entity, NliScores
 from interlock.dpe.grounding.attribution import ClaimEvidence, score_pairs
@@ -36,6 +37,9 @@ DOUBTED = 0.60
 SURE = 0.50
 """P(entailment) that the twin has at least."""
 
+SURE_OF_A_PLACE = 0.72
+"""The same of a place or a body, which may lie in another, hold it or be called by it, as no person may."""
+
 RISE = 0.30
 """By how much the twin follows more surely than the claim."""
 
@@ -46,8 +50,14 @@ _MOST_TWINS = 6
 _OWN_UNITS = 2
 _SHORTEST = 3  # letters of a word that tells one name from another
 _STANDS_FOR = pattern(r"\b(?:he|she|they)\b", ignore_case=True)
+_STANDS_FOR_GOVERNED = pattern(r"\b(?:he|she|they|him|her|them)\b", ignore_case=True)
 _STANDS_FOR_OWNER = pattern(r"\b(?:his|her|their)\b", ignore_case=True)
+_GOVERNING = pattern(r"\b(?:for|with|to|of|from|about|by|at|against|on|behind|without)\s\z", ignore_case=True)
 _THE = pattern(r"\bthe\s+(\p{L}+)", ignore_case=True)
+_EXAMPLE = pattern(
+    r"(?:\blike|\bsuch as|\bincluding|\bfor example,?|\be\.g\.,?) (?:(?:\p{L}+,? ){0,3}(?:and|or) )?(?:the |a )?\z",
+    ignore_case=True,
+)
 _BODIES = word_set(
     """
     agency airline association authority bank board brewery broker buyer carrier chain charity choir clinic club college commission committee
@@ -83,13 +93,15 @@ class _Named:
     words: frozenset[str]
     label: str
     is_owner: bool
+    is_governed: bool
     in_a_row: bool
     having: tuple[_Unit, ...]
 
     def may_be_meant(self, unit: _Unit) -> bool:
         """Whether another word of a unit may stand for it: *her blood pressure* for *Mrs Garrow's*, *the airline* for *Harbour Airways*."""
         if self.label == "PERSON":
-            return bool((_STANDS_FOR_OWNER if self.is_owner else _STANDS_FOR).search(unit.text))
+            standing = _STANDS_FOR_OWNER if self.is_owner else _STANDS_FOR_GOVERNED if self.is_governed else _STANDS_FOR
+            return bool(standing.search(unit.text))
         return self.label == "ORG" and any(word.lower() in _BODIES for word in _THE.findall(unit.text))
 
 
@@ -116,6 +128,7 @@ class _Twin:
     own: str
     other: str
     rise: float
+    least: float
 
     @property
     def pair(self) -> tuple[str, str]:
@@ -196,8 +209,15 @@ def _asked(claim: Claim, shown: ClaimEvidence, sources: _Sources) -> _Asked:
         if having and not all(own & unit.words for unit in near):
             best = nlargest(_OWN_UNITS, having, key=lambda unit, own=own: unit.shared(words, own))  # type: ignore[misc]
             is_owner = bool(re.search(re.escape(name.text) + r"['’]", claim.text))
-            names.append(_Named(name.text, own, name.label, is_owner, any(u.is_record for u in having), tuple(best)))
+            is_governed = _is_governed(name.text, claim.text)
+            in_a_row = any(u.is_record for u in having)
+            names.append(_Named(name.text, own, name.label, is_owner, is_governed, in_a_row, tuple(best)))
     return _Asked(claim, words, near, tuple(names))
+
+
+def _is_governed(name: str, text: str) -> bool:
+    """Whether a name stands behind a preposition, so that *him* may stand for it."""
+    return _GOVERNING.search(text.partition(name)[0]) is not None
 
 
 def _twins(units: Sequence[tuple[_Asked, _Unit]], names: Sequence[Sequence[Entity]]) -> Iterator[_Twin]:
@@ -212,10 +232,17 @@ def _twins(units: Sequence[tuple[_Asked, _Unit]], names: Sequence[Sequence[Entit
             rise = RISE if nearer else RISE_WHERE_NEAR
             others = dict.fromkeys(each.text for each in there if each.label == own.label)
             for other in others:
+                if _is_example(other, unit.text) or any(lies_in(u.text, own.text, other) for u in own.having):
+                    continue
                 words, known = _telling(other), made.get(asked.claim.claim_id, 0)
                 if words and not words & asked.words and known < _MOST_TWINS:
                     made[asked.claim.claim_id] = known + 1
-                    yield _Twin(asked, unit, own.text, other, rise)
+                    yield _Twin(asked, unit, own.text, other, rise, SURE if own.label == "PERSON" else SURE_OF_A_PLACE)
+
+
+def _is_example(name: str, text: str) -> bool:
+    """Whether a unit has a name only as an example of something: *with tools like Slack*. An example takes nobody's place."""
+    return _EXAMPLE.search(text.partition(name)[0]) is not None
 
 
 def _findings(twins: Sequence[_Twin], scores: Mapping[tuple[str, str], NliScores]) -> dict[str, tuple[Distortion, ...]]:
@@ -225,7 +252,7 @@ def _findings(twins: Sequence[_Twin], scores: Mapping[tuple[str, str], NliScores
         own = max(scores[pair].entailment for pair in twin.asked.told)
         exchanged = scores[twin.pair].entailment
         known = best[claim_id][0] if claim_id in best else 0.0
-        if own < DOUBTED and exchanged >= max(SURE, own + twin.rise) and exchanged > known:
+        if own < DOUBTED and exchanged >= max(twin.least, own + twin.rise) and exchanged > known:
             best[claim_id] = (exchanged, twin.finding)
     return {claim_id: (finding,) for claim_id, (_, finding) in best.items()}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
-from interlock.dpe.comparison.pairings.partners import partnered
+from interlock.dpe.comparison.pairings.partners import _parties, partnered
 from tests.unit.dpe.comparison.bindings.reading import found, passages
 
 pytestmark = [pytest.mark.models, pytest.mark.req("DPE-3")]
@@ -84,3 +84,45 @@ def test_what_only_tells_which_or_when_makes_no_partner(sources: tuple[str, ...]
     """The circumstances and the things that two parties share say nothing of who did what."""
     assert not found(sources, faithful)
     assert not bent or [each.slot for each in found(sources, bent)] == ["partner"]
+
+
+@pytest.mark.parametrize(
+    ("source", "faithful", "bent"),
+    [
+        # one place lies in the other
+        (
+            "Hundreds of workers have fallen sick and many have been taken to hospital in Peru's port city of Callao in recent months. Since then, hundreds of workers in Callao, mostly men, have fallen ill with like symptoms in a number of factories. Lima sent doctors.",
+            "Hundreds of men have fallen ill in factories in Peru this month.",
+            "Hundreds of men have fallen ill in factories in Lima this month.",
+        ),
+        # where it happened, and with whom
+        (
+            "Lazio rested five players. Ajax had a goalless draw at San Siro on Tuesday in the second leg of the cup.",
+            "Ajax had a goalless draw with Lazio on Tuesday in the second leg.",
+            "",
+        ),
+        # who finds, and what is found
+        (
+            "The remains lay on the farm. The county jury found her guilty of feeding them to animals at her farm.",
+            "The remains were found at her farm, half fed to animals.",
+            "",
+        ),
+    ],
+)  # fmt: skip
+def test_what_may_not_stand_in_a_place_is_no_rival(source: str, faithful: str, bent: str) -> None:
+    """Another city than the one that the source ties to a country is one."""
+    assert not partners(source, faithful)
+    assert not bent or partners(source, bent)
+
+
+def test_an_amount_of_money_and_a_phrase_that_holds_a_verb_are_nobody() -> None:
+    """*Fifty Euros* is written as a name, and *blogs* is read as a noun; a firm and a short noun phrase are parties."""
+
+    def parties(text: str) -> set[str]:
+        return {party.text for clause in passages(text)[0].clauses for party in _parties(clause)}
+
+    assert parties("The dealer at Bosch said that fifty Euros was fair for a kettle.") == {
+        "The dealer at Bosch",
+        "Bosch",
+    }
+    assert not parties("The 31-year-old blogs about her life with her dog kept by her side.")

@@ -82,3 +82,17 @@ def test_who_says_the_same_elsewhere_may_say_it() -> None:
 
     assert voice(PORT, "The fishermen complained that the night shift was too long.") is not None
     assert voice(both, "The fishermen complained that the night shift was too long.") is None
+
+
+CLINIC = (
+    "Doctors have warned against people cutting out whole food groups such as dairy.",
+    "Experts praised the new kitchen. Farmers praised the milk price.",
+)
+
+
+@pytest.mark.parametrize(("speaker", "is_another"), [("Experts", False), ("Campaigners", False), ("Farmers", True)])
+def test_whoever_warns_is_an_expert_or_a_campaigner(speaker: str, is_another: bool) -> None:
+    """These are what a speaker is called for what he says; farmers are others than doctors."""
+    claim = f"{speaker} have warned against people cutting out whole food groups such as dairy."
+
+    assert (voice(CLINIC, claim) is not None) is is_another

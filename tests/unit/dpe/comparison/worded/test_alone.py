@@ -49,3 +49,14 @@ def test_what_is_told_of_one_alone_or_of_both_is_found(source: str, bent: str, f
 def test_what_the_source_limits_or_allows_is_left(source: str, claim: str) -> None:
     """Where either is allowed both are, and a limit of the source itself is no invention."""
     assert "quantifier" not in {each.slot for each in found((source,), claim)}
+
+
+def test_only_before_a_figure_of_the_source_finds_it_few() -> None:
+    """It says nothing of what is not counted; *only* before another thing does."""
+    source = "Rana has played 12 times in all cups for Brent this season."
+
+    assert not found((source,), "Rana has played only 12 games for Brent this season.")
+    assert found(
+        ("Rana has played in all cups for Brent this season.",),
+        "Rana has played only in the league cup for Brent this season.",
+    )

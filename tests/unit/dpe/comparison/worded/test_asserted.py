@@ -255,3 +255,20 @@ def test_a_pronoun_is_read_with_the_sentence_before() -> None:
     source = "The deposit is not refunded when the tenant is a student."
     assert _turned(source, "Flats carry a deposit of 400 EUR. It is refunded even when the tenant is a student.")
     assert not _turned(source, "Flats carry a deposit of 400 EUR. It is not refunded when the tenant is a student.")
+
+
+@pytest.mark.parametrize(
+    ("claim", "turned"),
+    [
+        ("The singer Lou Marsh is 'taking a pause' from touring, following the news the city is banning the much loved drones in public parks.", False),
+        ("The city is banning the drones of its own guards in public parks.", True),
+    ],
+)  # fmt: skip
+def test_praise_of_its_own_tells_no_two_things_apart(claim: str, turned: bool) -> None:
+    """*Much loved* and *hugely popular* drones are the same unless the contrary clause speaks of the claim's own sort."""
+    source = (
+        "The singer Lou Marsh is taking a pause from touring, following the news the city is banning the hugely popular drones in public parks. "
+        "The city is not banning the drones of its own guards in public parks."
+    )
+
+    assert bool(_turned(source, claim)) is turned

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.dpe.grounding.twins.names import SLOT
+from interlock.dpe.document import Claim, ClaimType, Entity
+from interlock.dpe.grounding.twins.names import (
+    SLOT,
+    SURE,
+    SURE_OF_A_PLACE,
+    _Asked,
+    _is_governed,
+    _Named,
+    _telling,
+    _twins,
+    _Unit,
+)
 from tests.support.dpe import pipeline, request
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.models, pytest.mark.req("DPE-3")]
+pytestmark = [pytest.mark.models, pytest.mark.req("DPE-3")]
 
 REPORT = (
     "The auditor, Petra Hallam, called the accounts careful and complete.",
@@ -59,3 +70,33 @@ async def test_the_name_of_another_is_found_and_the_right_one_is_not(facts, answ
 async def test_what_a_source_says_of_her_or_the_hotel_may_be_of_the_name_before_it(first, second, answer):
     """A pronoun and *the hotel* stand for a name of another sentence."""
     assert await exchanged(answer, (first, second)) == []
+
+
+def _weighed(own: str, label: str, answer: str, unit: str, other: str, having: str) -> list[float]:
+    """Return how surely each twin has to follow that a name is given in a unit that has another."""
+    words = _telling(own)
+    named = _Named(own, words, label, False, _is_governed(own, answer), False, (_Unit("f0", having, _telling(having)),))
+    told = Claim("c1", answer, 0, 0, 0, len(answer), ClaimType.FACTUAL, 0.5, ())
+    source = _Unit("f0", unit, _telling(unit))
+    asked = _Asked(told, _telling(answer), (source,), (named,))
+    start = unit.index(other)
+    return [twin.least for twin in _twins([(asked, source)], [[Entity(other, label, start, start + len(other))]])]
+
+
+@pytest.mark.parametrize(
+    ("own", "label", "answer", "unit", "other", "having", "weighed"),
+    [
+        # an example
+        ("Baltic Union", "ORG", "The Baltic Union bans the game.", "It bans the game beside tools such as Trello.", "Trello", "The Baltic Union met.", []),
+        ("Baltic Union", "ORG", "The Baltic Union bans the game.", "The game was banned by Trello.", "Trello", "The Baltic Union met.", [SURE_OF_A_PLACE]),
+        # a wider place
+        ("Millbrook", "LOC", "Millbrook has to live with fumes.", "Residents of Utah live with fumes.", "Utah", "A tanker burned in Millbrook, Utah.", []),
+        ("Millbrook", "LOC", "Millbrook has to live with fumes.", "Residents of Utah live with fumes.", "Utah", "A tanker burned in Millbrook.", [SURE_OF_A_PLACE]),
+        # whom a pronoun stands for
+        ("Bruno", "PERSON", "They plan a party for Bruno.", "Ines: we plan a party for him.", "Ines", "When does Bruno come?", []),
+        ("Bruno", "PERSON", "Bruno plans a party.", "Ines plans a party for him.", "Ines", "When does Bruno come?", [SURE]),
+    ],
+)  # fmt: skip
+def test_an_example_a_wider_place_and_him_take_nobodys_place(own, label, answer, unit, other, having, weighed):
+    """A twin is weighed where none of these holds, and that of a place or a body has to follow more surely than a person's."""
+    assert _weighed(own, label, answer, unit, other, having) == weighed

@@ -76,12 +76,19 @@ def _told(token: Any, event: str, *, done: bool) -> ToldEvent:
 
 def _is_done(verb: Any) -> bool:
     """Whether a main clause tells an event of the past: *approved*, *has been fixed*, but not *is closed* or *would open*."""
-    if verb.dep_ not in {"ROOT", "conj"} or is_negated(verb) or is_hypothetical(verb):
+    if verb.dep_ not in {"ROOT", "conj"} or is_negated(verb) or is_hypothetical(verb) or _only_tells(verb):
         return False
     helped = [c.lower_ for c in verb.children if c.dep_ in {"aux", "auxpass"}]
     if verb.tag_ == "VBD":
         return not helped
     return verb.tag_ == "VBN" and bool(helped) and all(each in _HELPS for each in helped)
+
+
+def _only_tells(verb: Any) -> bool:
+    """Whether a verb only says that something is told, by nobody: *the mill is to close, it has been announced*."""
+    return verb.lemma_.lower() in predicates.REPORTING and any(
+        c.dep_ in {"nsubj", "nsubjpass"} and c.lower_ == "it" for c in verb.children
+    )
 
 
 def _is_ahead(verb: Any) -> bool:
