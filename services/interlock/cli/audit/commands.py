@@ -82,7 +82,8 @@ def verify(  # noqa: PLR0917 - each is an option of the command
             recorded = recorded_emergencies(session_id, stored.events, settings, keyring)
             found = with_forged(found, recorded)
     if output is Format.JSON:
-        print_json({"session_id": session_id, **as_json(found), "recorded_emergencies": recorded})
+        more = {"recorded_emergencies": recorded} if recorded else {}
+        print_json({"session_id": session_id, **as_json(found), **more})
     else:
         typer.echo("\n".join([_as_text(session_id, found), *map(emergency_line, recorded)]))
     raise typer.Exit(NEGATIVE if found.faults else 0)

@@ -36,9 +36,8 @@ def recorded_emergencies(
 
 def with_forged(found: Verification, recorded: Sequence[dict[str, Any]]) -> Verification:
     """Return the verdict on a trail with a fault for each action that was not signed by the key that it names."""
-    more = [
-        Fault("event", one["event"], "EMERGENCY_SIGNATURE_MISMATCH") for one in recorded if one["signature"] == MISMATCH
-    ]
+    verdicts = [(one["event"], one["signature"]) for one in recorded]
+    more = [Fault("event", event, "EMERGENCY_SIGNATURE_MISMATCH") for event, verdict in verdicts if verdict == MISMATCH]
     return replace(found, faults=(*found.faults, *more)) if more else found
 
 

@@ -253,7 +253,7 @@ def _compared(found: Spool, head: SpoolHead, marks: Mapping[int, str]) -> Iterat
             yield "the spool is gone"
     elif found.generation not in {head.generation, head.generation + 1}:
         yield "the spool is an older or another one"
-    elif found.generation == head.generation and marks.get(head.number) != head.mac:
+    elif found.generation == head.generation and not (head.number in marks and _same(marks[head.number], head.mac)):
         yield "the end of the spool was cut off, or it is another one"
 
 

@@ -215,8 +215,9 @@ class Examiner:
 
 
 def as_json(found: Examined) -> Mapping[str, object]:
-    """Return the output of ``interlock audit verify --offline -o json``."""
-    return {
+    """Return the output of ``interlock audit verify --offline -o json``. Of a log without recorded emergency actions it says nothing of them."""
+    recorded = {"recorded_emergencies": found.recorded_emergencies} if found.recorded_emergencies else {}
+    return recorded | {
         "verdict": found.verdict,
         "entries": found.size,
         "root": found.root.hex(),
@@ -231,5 +232,4 @@ def as_json(found: Examined) -> Mapping[str, object]:
         "truncated": [list(run) for run in found.truncated],
         "erased_sessions": list(found.erased),
         "losses": [vars(loss) for loss in found.losses],
-        "recorded_emergencies": found.recorded_emergencies,
     }

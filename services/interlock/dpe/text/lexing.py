@@ -13,14 +13,16 @@ WORD = "word"
 SYMBOL = "symbol"
 
 _NO_LETTERS_FROM = 0x40000
-"""Beyond the ideographs there are selectors and private characters alone."""
+_SELECTORS = "\\U000e0100-\\U000e01ef"
+"""Beyond the ideographs there are these marks and private characters alone."""
 
 
 def _letters() -> str:
     """Return the letters and marks of Unicode as ranges of a character class."""
     held = [unicodedata.category(chr(point))[0] in "LM" for point in range(_NO_LETTERS_FROM + 1)]
     edges = [point for point in range(1, len(held)) if held[point] != held[point - 1]]
-    return "".join(f"\\U{first:08x}-\\U{end - 1:08x}" for first, end in zip(edges[::2], edges[1::2], strict=True))
+    ranges = (f"\\U{first:08x}-\\U{end - 1:08x}" for first, end in zip(edges[::2], edges[1::2], strict=True))
+    return "".join(ranges) + _SELECTORS
 
 
 # Letters with inner apostrophes, digits with inner separators, and every other character by itself.

@@ -76,7 +76,6 @@ def test_verify_as_json_is_one_document(run, database):
         "charged_micros": 450_000,
         "marks": [],
         "faults": [{"what": "event", "index": 4, "reason": "HMAC_MISMATCH"}],
-        "recorded_emergencies": [],
     }
 
 
