@@ -27,6 +27,7 @@ TRIES, PAUSE_S = 6, 0.1
 ASK_S = 20
 CHILDREN = (("a", "", 900), ("b", "", 30), ("c", "a", 400), ("d", "c", 12))
 """Name, parent and limit of each child, whole units; two of them are soon spent."""
+_MAY_WAIT, _IN_NEED = frozenset({"execute", "permit", "begin-saga", "rollback"}), 0.7
 STOPPED = "d"
 """The child that is stopped."""
 
@@ -73,8 +74,10 @@ class KernelClient:
         return f"{self.rng.getrandbits(96):024x}"
 
     async def post(self, ask: str, *, tries: int = TRIES, **body: Any) -> dict[str, Any]:
-        """Ask until something certain comes of it; empty where nothing did."""
-        for _ in range(tries):
+        """Ask until something certain comes of it; empty where nothing did. Who waits for an answer may ask for an emergency action meanwhile."""
+        for tried in range(tries):
+            if tried == 1 and ask in _MAY_WAIT and self.rng.random() < _IN_NEED:
+                await self.emergency()
             number, began = self.rng.randrange(len(self.cluster.fronts)), time.monotonic()
             try:
                 answer = await self.cluster.fronts[number].post(

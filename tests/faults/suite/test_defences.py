@@ -40,7 +40,7 @@ DEFENCES: Sequence[Off] = (
     Off("lost-streams-for-nothing", "sidecar", (do.failpoint("sidecar-0", "sidecar.after_part:kill@3"),), frozenset({"I3"}),
         ways=STREAMED_WAYS),
     Off("kernels-told-unsealed", "sidecar", (do.kill("audit"), do.flush_store()), frozenset({"I18"}), hold_s=3),
-    Off("emergencies-forgotten", "sidecar", (do.kill("session"),), frozenset({"I18"}), hold_s=3),
+    Off("emergencies-forgotten", "sidecar", (do.kill("session"),), frozenset({"I18"}), hold_s=6),
     Off("decisions-told-unsealed", "decision", (do.kill("audit"),), frozenset({"I21"}), hold_s=3),
     Off("reservations-anew", "decision", (do.failpoint("decision", "decision.before_seal:error"),), frozenset({"I21"}), hold_s=3),
     Off("unguarded-decisions", "decision", (do.restart("decision"),), frozenset({"I21"})),
