@@ -68,9 +68,8 @@ class Appender:
                 raise exhausted("AUDIT_QUEUE_FULL", "too many writes are waiting; try again")
             self._waiting.append(request)
             self._bytes += size
-        loop.call_soon(
-            self._wake
-        )  # after what else this tick does: the thread would only wait for the interpreter's lock
+        # After what else this tick does: the thread would only wait for the interpreter's lock.
+        loop.call_soon(self._wake)
         return await request.future
 
     def _wake(self) -> None:

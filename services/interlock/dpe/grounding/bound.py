@@ -15,7 +15,7 @@ from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.fillers import key
 from interlock.dpe.comparison.bindings.findings import Misbinding
-from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
+from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.bindings.reading import Passages
 from interlock.dpe.comparison.bindings.relations.order import steps
 from interlock.dpe.comparison.cues import DATE_SHIFTED, NEGATION_FLIP, NUMBER_CHANGED
@@ -256,7 +256,7 @@ def _question(query: str, known: Passages, language: Language) -> Sequence[ReadS
 
 
 def _passage(parse: Any) -> ReadSentence:
-    return derived(parse, ("passage", parse.start, parse.end), lambda: passage(parse))
+    return derived(parse, ("passage", parse.start, parse.end), lambda: ReadSentence(parse))
 
 
 def _evidence(

@@ -151,8 +151,3 @@ class ReadSentence:
         own.record = True
         own.__dict__.update(frames=(), stances=(), parted=WHOLE, ties=NONE, asserted=NOTHING)
         return own
-
-
-def passage(sentence: Any) -> ReadSentence:
-    """Return the passage of a parsed sentence, a span."""
-    return ReadSentence(sentence)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
+from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.document import Sentence
 from interlock.dpe.text.layout import BlockKind
 from interlock.dpe.text.memory.remembered import STORE
@@ -62,7 +62,7 @@ class Passages:
         """Return the passages of each text. A text too long to be a sentence or a paragraph has none."""
 
         def read(new: list[str]) -> list[tuple[ReadSentence, ...]]:
-            return [tuple(in_order(map(passage, doc.sents))) for doc in nlp.pipe(new, batch_size=_BATCH)]
+            return [tuple(in_order(map(ReadSentence, doc.sents))) for doc in nlp.pipe(new, batch_size=_BATCH)]
 
         wanted = [text for text in texts if len(text) <= LONGEST_TEXT]
         return STORE.of_each(f"passages {self.own}", wanted, read, bytes_a_character=700)

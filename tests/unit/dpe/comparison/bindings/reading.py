@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import Misbinding
-from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
+from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.bindings.reading import in_order
 from interlock.dpe.comparison.pairings.compare import compare
 from tests.support.dpe import pipeline
@@ -15,7 +15,7 @@ from tests.support.dpe import pipeline
 @lru_cache(maxsize=512)
 def passages(text: str, fact_id: str = "") -> tuple[ReadSentence, ...]:
     doc = pipeline().language.nlp(text)
-    return tuple(each.placed(fact_id) for each in in_order(map(passage, doc.sents)))
+    return tuple(each.placed(fact_id) for each in in_order(map(ReadSentence, doc.sents)))
 
 
 def found(facts: tuple[str, ...], answer: str) -> list[Misbinding]:
