@@ -1,7 +1,7 @@
 """Stage 3c: the contradictions within one answer (SPEC-005 §5.4), without asking the model about what one source says itself.
 
 Two sentences that an answer copies from one source stand there side by side already. Rules still compare their figures, dates and
-opposite words. The model, which is half as dear for these pairs as for all evidence together, would only be asked to doubt the source.
+opposite words. The model, which pairs of claims ask about as often as all evidence on them, would only be asked to doubt the source.
 """
 
 from __future__ import annotations
